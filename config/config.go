@@ -1,0 +1,170 @@
+// Package config reads tidemark's one YAML file (and Kafka Connect-style JSON files) into typed
+// settings. The keys are rows of one table (keys.go); the reference in the documentation, `tidemark
+// config keys` and the JSON Schema are generated from it. It is a leaf: it imports no package of
+// ours but internal/fault.
+package config
+
+import (
+	"regexp"
+	"time"
+)
+
+// File is a loaded and valid configuration.
+type File struct {
+	Worker     Worker
+	Connectors []*Connector // sorted by name
+}
+
+// Secret prints as **** wherever it is formatted or marshalled.
+type Secret struct{ value string }
+
+// NewSecret wraps a value; Reveal is the only way back.
+func NewSecret(s string) Secret { return Secret{value: s} }
+
+// Reveal returns the secret itself.
+func (s Secret) Reveal() string { return s.value }
+
+// IsZero reports whether no secret was given.
+func (s Secret) IsZero() bool { return s.value == "" }
+
+// String returns "****", or the empty string for an empty secret.
+func (s Secret) String() string {
+	if s.value == "" {
+		return ""
+	}
+	return "****"
+}
+
+// GoString returns the same as String.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText returns the same as String.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Worker holds the settings that all connectors of a process share.
+type Worker struct {
+	Kafka              Kafka
+	Registry           Registry
+	HTTPListen         string // host:port; empty: no HTTP
+	OffsetTopic        string
+	OffsetReplication  int // replication factor when the offsets topic is created; -1 is the broker's
+	OffsetPartitions   int
+	OffsetFlushInterva time.Duration
+}
+
+// Kafka is how brokers are reached: worker keys for all clients.
+type Kafka struct {
+	Bootstrap        []string
+	ClientID         string
+	SecurityProtocol string // PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL
+	SASLMechanism    string // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512
+	SASLUser         string
+	SASLPassword     Secret
+	TLSCAFile        string // PEM; ssl.truststore.location with type PEM
+	TLSEndpointCheck bool   // ssl.endpoint.identification.algorithm is not empty
+	Producer         Producer
+}
+
+// Producer holds Kafka's producer keys: `producer.` in worker, `producer.override.` in a connector.
+type Producer struct {
+	Compression        string // none, gzip, snappy, lz4, zstd
+	Linger             time.Duration
+	BatchBytes         int // batch.size
+	MaxRequestBytes    int // max.request.size
+	DeliveryTimeout    time.Duration
+	RequestTimeout     time.Duration
+	TransactionTimeout time.Duration
+}
+
+// Registry is how the schema registry is reached.
+type Registry struct {
+	URLs      []string // with a path where the registry has one
+	User      string   // basic.auth.user.info before the colon
+	Password  Secret
+	Bearer    Secret
+	TLSCAFile string
+	Timeout   time.Duration // one request
+}
+
+// Connector is one connector's settings.
+type Connector struct {
+	Name                  string
+	TopicPrefix           string
+	Database              Database
+	SlotName              string
+	SlotAdopt             bool
+	SlotTakeover          time.Duration
+	SlotDropOnStop        bool
+	SlotFailover          bool
+	OnSlotGap             string // fail, resnapshot (refused until repair exists)
+	Publication           string
+	PublicationAutocreate string // filtered, disabled, all_tables, no_tables
+	PublishViaRoot        bool
+
+	Tables Filter // schema.include.list and the like; see Captured
+
+	SnapshotMode        string // initial, no_data, initial_only, ...
+	SnapshotLockTimeout time.Duration
+
+	ExactlyOnce          bool
+	OffsetFlush          time.Duration
+	HeartbeatInterval    time.Duration // 0: off
+	HeartbeatVerify      time.Duration // 0: off
+	HeartbeatTimeout     time.Duration
+	IdleAdvanceAfter     time.Duration // negative: off
+	CatalogCheck         time.Duration
+	StatusInterval       time.Duration
+	MaxQueueBytes        int64
+	ReselectUnavailable  bool
+	BeforeImageRequired  []*regexp.Regexp
+	ValueUnrepresentable string // flag, fail
+	TombstonesOnDelete   bool
+	SkippedOperations    map[byte]bool // 'c','u','d','t'
+	HeadersEnable        bool
+	PartitionBy          string           // key, serialized_key
+	DecimalMode          string           // precise, string, double
+	MoneyDigits          int              // -1: ask the server
+	KeyTextColumns       []*regexp.Regexp // schema.table.column
+	MessageKeyColumns    []KeyColumns
+	MessagePrefixes      []*regexp.Regexp // message.prefix.include.list; empty: none captured
+	TopicCreation        TopicCreation
+	Producer             Producer // worker's, overridden by producer.override.*
+	MaxRetries           int      // errors.max.retries; -1: for ever
+	RetryDelayMax        time.Duration
+}
+
+// KeyColumns is one entry of message.key.columns.
+type KeyColumns struct {
+	Table   *regexp.Regexp // schema.table, anchored
+	Columns []string
+}
+
+// TopicCreation holds topic.creation.default.*.
+type TopicCreation struct {
+	Partitions  int
+	Replication int // -1: the broker's default
+	Configs     map[string]string
+}
+
+// Database is how PostgreSQL is reached.
+type Database struct {
+	Host              string // several hosts, comma-separated, are tried in turn
+	Port              uint16
+	User              string
+	Password          Secret
+	Name              string
+	SSLMode           string // disable, allow, prefer, require, verify-ca, verify-full
+	SSLRootCert       string
+	ConnectTimeout    time.Duration
+	QueryTimeout      time.Duration
+	TCPKeepAlive      bool
+	InitialStatements []string
+}
+
+// Filter decides which tables and columns are captured. Patterns are anchored regular expressions
+// over "schema", "schema.table" and "schema.table.column", as Debezium's.
+type Filter struct {
+	SchemaInclude, SchemaExclude []*regexp.Regexp
+	TableInclude, TableExclude   []*regexp.Regexp
+	ColumnInclude, ColumnExclude []*regexp.Regexp
+}
