@@ -1,0 +1,40 @@
+# `make help` lists the targets. Every target does its own set-up.
+SHELL := /bin/bash
+GO ?= go
+VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+SOAK ?= 10m
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+.PHONY: help demo build test test-fast test-real test-all lint fmt fuzz
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
+
+demo: ## A throwaway PostgreSQL, broker and connector: watch change events (needs only Go)
+	@$(GO) run -ldflags "$(LDFLAGS)" ./cmd/tidemark demo $(if $(FOR),--for $(FOR),--for 30s)
+
+build: ## Build bin/tidemark
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tidemark ./cmd/tidemark
+
+test: ## Every stage of `.ci/run`: style, unit, fuzz corpus, integration, real broker (20 minutes)
+	@bash testenv/stages.sh style unit fuzz integration broken real
+
+test-fast: ## Style, unit and integration without Java (the inner loop)
+	@bash testenv/stages.sh style unit integration
+
+test-real: ## The real-broker stage alone (Java 17 and Maven)
+	@bash testenv/stages.sh real
+
+test-all: ## Everything in full: PostgreSQL 14 to 18, long fuzzing
+	@TIDEMARK_TEST_ALL=1 bash testenv/stages.sh style unit fuzz integration broken real
+
+fuzz: ## Fuzz each target for FUZZTIME (default 60s)
+	@FUZZTIME=$${FUZZTIME:-60s} bash testenv/stages.sh fuzz
+
+lint: ## gofumpt, vet, golangci-lint, go.mod tidiness
+	@bash testenv/stages.sh style
+
+fmt: ## Format
+	$(GO) run $(GOFUMPT) -w .
