@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
-	"github.com/tidemark-cdc/tidemark/offsets"
 )
 
 // LSNKind names one of the positions of tidemark_lsn.
@@ -100,9 +99,9 @@ func (c *Connector) State(state string) {
 // Transaction counts a transaction whose Commit was received.
 func (c *Connector) Transaction() { c.transactions.Inc() }
 
-// LSN sets a position. The zero LSN is "none" and sets nothing: a position that is not known has no
+// LSN sets a position (an offsets.LSN). The zero LSN is "none" and sets nothing: a position that is not known has no
 // series. A float64 holds LSNs exactly up to 8 PiB of WAL.
-func (c *Connector) LSN(kind LSNKind, lsn offsets.LSN) {
+func (c *Connector) LSN(kind LSNKind, lsn uint64) {
 	if lsn == 0 {
 		return
 	}

@@ -165,8 +165,9 @@ func TestRemoveLeavesOtherConnectorsAlone(t *testing.T) {
 // TestEveryNameOfTheContract holds the names of the contract: a rename breaks dashboards.
 func TestEveryNameOfTheContract(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	c := New(reg).Connector("shop")
-	RegisterProcess(reg, "1.0.0", "abc")
+	set := New(reg)
+	set.BuildInfo("1.0.0")
+	c := set.Connector("shop")
 	c.State("streaming")
 	c.LSN(LSNServer, 1)
 	c.Slot(SlotSample{

@@ -9,9 +9,9 @@ package metrics
 
 import (
 	"runtime"
+	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 // Label names. Every series of a connector has labelConnector first.
@@ -62,6 +62,7 @@ type Set struct {
 	gaps           *prometheus.CounterVec
 	errors         *prometheus.CounterVec
 	logicalChanges *prometheus.CounterVec
+	buildInfo      *prometheus.GaugeVec
 }
 
 // New makes the metric families and registers them; it panics when a name is already registered
@@ -125,6 +126,9 @@ func New(reg prometheus.Registerer) *Set {
 			"Errors that ended a session or the connector.", labelCode),
 		logicalChanges: counter("tidemark_schema_logical_changes_total",
 			"Columns whose logical type, precision or scale changed.", labelTable),
+		buildInfo: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tidemark_build_info", Help: "1, labelled with what was built.",
+		}, []string{"version", "commit", "goversion"}),
 	}
 	reg.MustRegister(s.all()...)
 	return s
@@ -136,22 +140,21 @@ func (s *Set) all() []prometheus.Collector {
 		s.slotXminAge, s.slotInfo, s.unmatched, s.commitToAck, s.queueBytes, s.queueLimit,
 		s.backpressure, s.heartbeats, s.heartbeatAges, s.idleAdvances, s.reselected,
 		s.unavailable, s.unrepresented, s.reconnects, s.registrations, s.snapshotRows,
-		s.snapshotTables, s.gaps, s.errors, s.logicalChanges,
+		s.snapshotTables, s.gaps, s.errors, s.logicalChanges, s.buildInfo,
 	}
 }
 
-// RegisterProcess adds tidemark_build_info and the collectors of the Go runtime and the process.
-func RegisterProcess(reg prometheus.Registerer, version, commit string) {
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "tidemark_build_info",
-		Help: "1, labelled with what was built.",
-		ConstLabels: prometheus.Labels{
-			"version": version, "commit": commit, "goversion": runtime.Version(),
-		},
-	})
-	build.Set(1)
-	reg.MustRegister(build, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+// BuildInfo sets tidemark_build_info, with the commit that the Go toolchain noted.
+func (s *Set) BuildInfo(version string) {
+	commit := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = setting.Value
+			}
+		}
+	}
+	s.buildInfo.WithLabelValues(version, commit, runtime.Version()).Set(1)
 }
 
 func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
