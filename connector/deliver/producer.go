@@ -1,0 +1,260 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/internal/kafkadial"
+)
+
+// Acker is told what became of a transaction's records; offsets.Tx is one. Add is called before
+// the first of n records is given to the client, Done once for each of them, from the client's
+// goroutine: it must neither block nor call the Producer.
+type Acker interface {
+	Add(n int)
+	Done(err error)
+}
+
+// Metrics are called from the client's goroutine and must not block. Each may be nil.
+type Metrics struct {
+	// Acked is called for each record that the broker confirmed. sent is when Send was called.
+	Acked func(topic string, op byte, sent time.Time)
+	// Partitions is called when a topic is seen to have another number of partitions than before:
+	// from then on keys go to other partitions, and the order of a key's events across that
+	// moment is only what their pairs say.
+	Partitions func(topic string, before, now int)
+}
+
+// Options are a Producer's settings. Queue may be shared with whoever reads the frames that the
+// records are made of; it must not be nil. Logger nil: discarded.
+type Options struct {
+	Kafka    config.Kafka
+	Producer config.Producer
+	Creation config.TopicCreation
+	Queue    *Queue
+	Metrics  Metrics
+	Logger   *slog.Logger
+
+	extra []kgo.Opt // tests: shorter waits
+}
+
+// Producer sends records to Kafka: acks=all, idempotent, each key's records in the order of Send.
+// See the package comment for what it promises. All methods are for any goroutine; the order of a
+// key's records is that of one goroutine's Sends.
+type Producer struct {
+	o      Options
+	log    *slog.Logger
+	client *kgo.Client
+	admin  *kadm.Client
+	queue  *Queue
+
+	ctx    context.Context // every record's; ends with the Producer or its failure
+	cancel context.CancelCauseFunc
+
+	topicsMu sync.Mutex // of writers
+	topics   atomic.Pointer[map[string]*topic]
+
+	pool    sync.Pool // of *pending
+	promise func(*kgo.Record, error)
+
+	failOnce sync.Once
+	failure  atomic.Pointer[error] // set before failed is closed
+	failed   chan struct{}
+
+	outMu     sync.Mutex
+	out       int           // records given to the client whose promise has not run
+	drained   chan struct{} // not nil: Close waits for out to reach 0
+	lastMoved atomic.Int64  // unix nanoseconds: out rose from 0, or a record was confirmed
+
+	closeOnce sync.Once
+}
+
+// New makes a producer and asks the brokers who they are, so that a wrong address or password is
+// an error here. Delivery goes on until ctx ends, a record fails, or Close; for records to be
+// flushed at a stop, ctx must outlive the stop.
+func New(ctx context.Context, o Options) (*Producer, error) {
+	p := &Producer{
+		o: o, log: o.Logger, queue: o.Queue, failed: make(chan struct{}),
+	}
+	p.topics.Store(&map[string]*topic{})
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	p.promise = p.done
+	p.pool.New = func() any { return new(pending) }
+	opts, err := p.clientOptions()
+	if err != nil {
+		return nil, err
+	}
+	if p.client, err = kgo.NewClient(opts...); err != nil {
+		return nil, fault.Wrap(fault.ConfigInvalid, "a producer setting is refused", err)
+	}
+	p.admin = kadm.NewClient(p.client)
+	p.ctx, p.cancel = context.WithCancelCause(ctx)
+	if _, err := p.admin.BrokerMetadata(ctx); err != nil {
+		p.cancel(nil)
+		p.client.Close()
+		return nil, kafkadial.Wrap("Describe", "cluster", err)
+	}
+	context.AfterFunc(p.ctx, func() { p.fail(context.Cause(p.ctx)) })
+	return p, nil
+}
+
+// Bounds of delivery that are not settings.
+const (
+	// After so many answers "unknown topic" in a row a topic is gone (the brokers learn of a new
+	// one one after another, and EnsureTopic has waited for that): 20 tries are about 40 s.
+	unknownTopicTries = 20
+	// A broker may take this long to write a batch to all replicas; it then answers that it timed
+	// out, and the client sends the batch again.
+	defaultRequestTimeout = 30 * time.Second
+	// Kafka's default of max.request.size, and of message.max.bytes less its overhead.
+	defaultRequestBytes = 1 << 20
+)
+
+func (p *Producer) clientOptions() ([]kgo.Opt, error) {
+	opts, err := kafkadial.Options(p.o.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	codecs, err := compression(p.o.Producer.Compression)
+	if err != nil {
+		return nil, err
+	}
+	timeout := p.o.Producer.RequestTimeout
+	if timeout <= 0 {
+		timeout = defaultRequestTimeout
+	}
+	opts = append(
+		opts,
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		// A sequence that the broker does not expect means that records it had confirmed are gone
+		// or that we lost count: what follows must not be written. The caller starts again from
+		// the last stored position.
+		kgo.StopProducerOnDataLossDetected(),
+		kgo.UnknownTopicRetries(unknownTopicTries),
+		kgo.ProduceRequestTimeout(timeout),
+		kgo.ProducerLinger(p.o.Producer.Linger),
+		kgo.ProducerBatchCompression(codecs...),
+		kgo.ProducerBatchMaxBytesFn(p.batchMaxBytes),
+		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(p.partitioner)),
+		// Our queue is the bound. A record counts for 320 bytes at least (envelope.Record.Size),
+		// so the client's own bound cannot be reached; its waits know nothing of frames.
+		kgo.MaxBufferedRecords(math.MaxInt32),
+		kgo.WithLogger(&clientLog{log: p.log}),
+	)
+	if p.o.Producer.DeliveryTimeout > 0 {
+		opts = append(opts, kgo.RecordDeliveryTimeout(p.o.Producer.DeliveryTimeout))
+	}
+	return append(opts, p.o.extra...), nil
+}
+
+// compression is what a batch is compressed with; the client falls back to none by itself when a
+// batch grows by it or the broker is too old.
+func compression(name string) ([]kgo.CompressionCodec, error) {
+	codecs := map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "": kgo.Lz4Compression(),
+		"snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(),
+		"zstd": kgo.ZstdCompression(),
+	}
+	c, ok := codecs[name]
+	if !ok {
+		return nil, fault.New(fault.ConfigInvalid, "compression.type is not known").
+			With(name, "none, gzip, snappy, lz4 or zstd", "")
+	}
+	return []kgo.CompressionCodec{c, kgo.NoCompression()}, nil
+}
+
+// Err returns why the producer failed, or nil.
+func (p *Producer) Err() error {
+	if err := p.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Failed is closed when the producer has failed: Err says why, nothing more is sent.
+func (p *Producer) Failed() <-chan struct{} { return p.failed }
+
+// fail makes the first error the producer's end: every record that is not on the wire yet is
+// given back with an error, since its context ends.
+func (p *Producer) fail(err error) {
+	p.failOnce.Do(func() {
+		p.failure.Store(&err)
+		close(p.failed)
+		p.cancel(err)
+	})
+}
+
+// Flush sends what lingers and waits until every record so far has been confirmed or has failed.
+func (p *Producer) Flush(ctx context.Context) error {
+	if err := p.client.Flush(ctx); err != nil {
+		return fmt.Errorf("waiting for the brokers to confirm %d records: %w", p.Unconfirmed(), err)
+	}
+	return p.Err()
+}
+
+// Unconfirmed returns how many records the brokers have not confirmed yet.
+func (p *Producer) Unconfirmed() int {
+	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	return p.out
+}
+
+// Stalled returns for how long records have been waiting without any being confirmed; zero when
+// none waits. Delivery has no limit of retries, so this is how a broker that is away shows.
+func (p *Producer) Stalled() time.Duration {
+	if p.Unconfirmed() == 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, p.lastMoved.Load()))
+}
+
+// Close gives every record that is not confirmed back with an error, and returns when each of
+// them has been given back and the client's goroutines are gone. It does not flush.
+func (p *Producer) Close() {
+	p.closeOnce.Do(func() {
+		p.fail(errClosed)
+		p.client.Close()
+		p.outMu.Lock()
+		if p.out > 0 {
+			p.drained = make(chan struct{})
+		}
+		drained := p.drained
+		p.outMu.Unlock()
+		if drained != nil {
+			<-drained
+		}
+	})
+}
+
+var errClosed = fault.New(fault.Internal, "the producer is closed")
+
+// add counts n records that are about to be given to the client.
+func (p *Producer) add(n int) {
+	p.outMu.Lock()
+	if p.out == 0 {
+		p.lastMoved.Store(time.Now().UnixNano())
+	}
+	p.out += n
+	p.outMu.Unlock()
+}
+
+func (p *Producer) subtract() {
+	p.outMu.Lock()
+	p.out--
+	if p.out == 0 && p.drained != nil {
+		close(p.drained)
+	}
+	p.outMu.Unlock()
+}

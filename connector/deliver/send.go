@@ -1,0 +1,179 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/internal/kafkadial"
+)
+
+// pending is a record between Send and its promise. It is the record's own context, so that the
+// promise, one function for all records, finds it without a closure or a map.
+type pending struct {
+	context.Context // the Producer's
+	rec             kgo.Record
+	buffer          *envelope.Buffer
+	tx              Acker
+	topic           *topic
+	size            int64
+	hash            uint32 // murmur2, when every is negative
+	every           int32  // RouteEach: the partition of this copy; else -1
+	op              byte
+	sent            time.Time
+	headers         [6]kgo.RecordHeader
+}
+
+// Send hands records on, in order. It waits while the queue has no room for them all, and returns
+// when each is with the client; confirmations go to tx (nil: nobody asks). Send owns the records'
+// references from the call on: each Buffer is released exactly once, also for records that were
+// never produced because of an error. After an error nothing of recs was or will be produced,
+// unless it is the Producer's own failure (Err), which ends everything.
+func (p *Producer) Send(ctx context.Context, recs []envelope.Record, tx Acker) error {
+	if len(recs) == 0 {
+		return p.Err()
+	}
+	var room [8]int
+	copies, size, err := p.check(recs, room[:0])
+	if err == nil {
+		err = p.acquire(ctx, size)
+	}
+	if err != nil {
+		for i := range recs {
+			release(recs[i].Buffer)
+		}
+		return err
+	}
+	sent, n := time.Now(), 0
+	for i, c := range copies {
+		n += c
+		if b := recs[i].Buffer; b != nil { // before the first promise can run
+			for range c - 1 {
+				b.Retain()
+			}
+		}
+	}
+	p.add(n)
+	if tx != nil {
+		tx.Add(n)
+	}
+	for i := range recs {
+		p.produce(&recs[i], copies[i], tx, sent)
+	}
+	return p.Err()
+}
+
+// acquire takes the queue's bytes, or returns why it could not.
+func (p *Producer) acquire(ctx context.Context, size int64) error {
+	err := p.queue.acquire(ctx, size, p.failed)
+	if failure := p.Err(); failure != nil {
+		if err == nil {
+			p.queue.free(size)
+		}
+		return failure
+	}
+	return err
+}
+
+// produce gives one record, or its copies, to the client.
+func (p *Producer) produce(r *envelope.Record, copies int, tx Acker, sent time.Time) {
+	t := p.topic(r.Topic)
+	hash := t.hash
+	if r.Route == envelope.RouteKey {
+		hash = murmur2(r.HashKey)
+	}
+	for i := range copies {
+		d := p.pool.Get().(*pending)
+		d.Context, d.buffer, d.tx, d.topic = p.ctx, r.Buffer, tx, t
+		d.size, d.hash, d.every, d.op, d.sent = int64(r.Size()), hash, -1, r.Op, sent
+		if r.Route == envelope.RouteEach {
+			d.every = int32(i)
+		}
+		d.rec = kgo.Record{
+			Topic: r.Topic, Key: r.Key, Value: r.Value, Context: d, Headers: d.headers[:0],
+		}
+		for _, h := range r.Headers {
+			d.rec.Headers = append(d.rec.Headers, kgo.RecordHeader(h))
+		}
+		p.client.Produce(p.ctx, &d.rec, p.promise)
+	}
+}
+
+// done is every record's promise.
+func (p *Producer) done(rec *kgo.Record, err error) {
+	d := rec.Context.(*pending)
+	if err != nil {
+		p.fail(p.explain(d, err))
+		err = p.Err()
+	} else {
+		p.lastMoved.Store(time.Now().UnixNano())
+		if p.o.Metrics.Acked != nil {
+			p.o.Metrics.Acked(d.topic.name, d.op, d.sent)
+		}
+	}
+	tx, size, buffer := d.tx, d.size, d.buffer
+	*d = pending{}
+	p.pool.Put(d)
+	release(buffer)
+	p.queue.free(size)
+	if tx != nil {
+		tx.Done(err)
+	}
+	p.subtract()
+}
+
+// explain turns a promise's error into a fault that names the topic.
+func (p *Producer) explain(d *pending, err error) error {
+	if failure := p.Err(); failure != nil {
+		return failure
+	}
+	return kafkadial.Wrap("Write", "topic "+d.topic.name, err)
+}
+
+func release(b *envelope.Buffer) {
+	if b != nil {
+		b.Release()
+	}
+}
+
+// check refuses what the broker would refuse, before anything of the event is sent. It appends to
+// copies how many of Kafka's records each of ours becomes, and returns the bytes of all of them.
+func (p *Producer) check(recs []envelope.Record, copies []int) ([]int, int64, error) {
+	var size int64
+	for i := range recs {
+		r := &recs[i]
+		t := p.topic(r.Topic)
+		if t == nil {
+			return nil, 0, fault.New(fault.Internal, "no topic was prepared for "+r.Topic)
+		}
+		if r.Key == nil && t.compacted {
+			return nil, 0, t.compactedWithoutKey(r.Op)
+		}
+		if n := encodedSize(r); n > t.maxBytes {
+			return nil, 0, t.tooLarge(r, n)
+		}
+		n := 1
+		if r.Route == envelope.RouteEach {
+			n = t.count()
+		}
+		copies = append(copies, n)
+		size += int64(n) * int64(r.Size())
+	}
+	return copies, size, nil
+}
+
+// encodedSize is an upper bound of the bytes of a batch that holds only this record,
+// uncompressed. Kafka's message format, version 2: 61 bytes of batch header (12 of them in front
+// of its length), then the record: six numbers of at most five bytes (length, time delta, offset
+// delta, lengths of key and value, number of headers), one byte of attributes, and the bytes.
+func encodedSize(r *envelope.Record) int {
+	const batchHeader, number = 61 + 4, 5
+	n := batchHeader + 6*number + 1 + len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += 2*number + len(h.Key) + len(h.Value)
+	}
+	return n
+}
