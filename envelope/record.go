@@ -56,8 +56,11 @@ const recordOverhead = 320
 // reference is released.
 type Buffer struct {
 	Bytes []byte
-	refs  atomic.Int64
-	pool  *BufferPool
+	// headers is the slab that the records' Headers are cut from. When it is full a new one takes
+	// its place; slices of the old one stay what they are.
+	headers []Header
+	refs    atomic.Int64
+	pool    *BufferPool
 }
 
 // BufferPool hands out Buffers of a starting capacity.
@@ -89,7 +92,7 @@ func (b *Buffer) Release() {
 	case n < 0:
 		panic("envelope: Buffer released more often than retained")
 	case n == 0 && cap(b.Bytes) <= 4*b.pool.capacity:
-		b.Bytes = b.Bytes[:0]
+		b.Bytes, b.headers = b.Bytes[:0], b.headers[:0]
 		b.pool.pool.Put(b)
 	}
 }
