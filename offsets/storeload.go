@@ -1,0 +1,233 @@
+package offsets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
+
+// Limits of one Fetch request of Load.
+const (
+	fetchWaitMillis = 250
+	fetchBytes      = 8 << 20
+)
+
+// Load reads the connector's partition, read_committed, from its beginning to the end that it has
+// now, and returns the newest record of the connector's key; nil when there is none or it was
+// reset. Other keys are ignored. A record of ours that cannot be read is offsets_unreadable.
+//
+// Its end is the high watermark, not the last stable offset: behind an open transaction there may
+// be a newer record of ours. So Load waits until that transaction has ended, at most ReadTimeout,
+// and then says whose it is. (An open one of our own earlier process was ended by Fence.)
+//
+// It fetches by itself instead of through the client's consumer, because the end of a compacted
+// and transactional log may be control records or nothing at all, of which a consumer never
+// tells: it could only guess by time that it has read everything.
+func (s *Store) Load(ctx context.Context) (*Record, error) {
+	end, err := s.stableEnd(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
+	defer cancel()
+	var value []byte
+	leader, offset := int32(-1), int64(0)
+	for offset < end {
+		if leader < 0 {
+			if leader, offset, err = s.leader(ctx, offset); err != nil {
+				return nil, s.brokerFault("reading it", err)
+			}
+			continue
+		}
+		part, next, err := s.fetch(ctx, leader, offset)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, s.brokerFault(fmt.Sprintf("reading it: stopped at offset %d of %d", offset,
+				end), err)
+		case kerr.IsRetriable(err) || !isKafkaError(err):
+			leader = -1 // it moved, or its broker went away: ask again who leads
+			if err := sleep(ctx, pollInterval); err != nil {
+				return nil, s.brokerFault("reading it", err)
+			}
+			continue
+		default:
+			return nil, s.brokerFault("reading it", err)
+		}
+		for _, r := range part.Records {
+			if r.Offset < end && bytes.Equal(r.Key, s.key) {
+				value = r.Value
+			}
+		}
+		offset = next
+	}
+	return UnmarshalRecord(value)
+}
+
+// leader asks who leads the partition, and moves offset up to where the log begins.
+func (s *Store) leader(ctx context.Context, offset int64) (int32, int64, error) {
+	detail, err := s.describe(ctx)
+	if err != nil {
+		return -1, offset, err
+	}
+	part, ok := detail.Partitions[s.partition]
+	if !ok {
+		return -1, offset, kerr.UnknownTopicOrPartition
+	}
+	if part.Leader < 0 {
+		return -1, offset, sleep(ctx, pollInterval)
+	}
+	start, err := s.offsetOf(ctx, s.admin.ListStartOffsets)
+	if err != nil {
+		return -1, offset, err
+	}
+	return part.Leader, max(offset, start), nil
+}
+
+// fetch reads once from offset on, and returns where the next fetch begins.
+func (s *Store) fetch(ctx context.Context, leader int32, offset int64) (kgo.FetchPartition, int64,
+	error,
+) {
+	detail, err := s.describe(ctx)
+	if err != nil {
+		return kgo.FetchPartition{}, offset, err
+	}
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.Partition, part.FetchOffset = s.partition, offset
+	part.PartitionMaxBytes = fetchBytes
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = s.opts.Topic, detail.ID
+	topic.Partitions = append(topic.Partitions, part)
+	req := kmsg.NewPtrFetchRequest()
+	req.ReplicaID, req.SessionEpoch = -1, -1
+	req.MaxWaitMillis, req.MinBytes, req.MaxBytes = fetchWaitMillis, 1, fetchBytes
+	req.IsolationLevel = 1 // read_committed
+	req.Topics = append(req.Topics, topic)
+
+	kresp, err := s.client.Broker(int(leader)).Request(ctx, req)
+	if err != nil {
+		return kgo.FetchPartition{}, offset, err
+	}
+	resp := kresp.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return kgo.FetchPartition{}, offset, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return kgo.FetchPartition{}, offset, fmt.Errorf("a fetch of one partition gave %d topics",
+			len(resp.Topics))
+	}
+	rp := &resp.Topics[0].Partitions[0]
+	if err := kerr.ErrorForCode(rp.ErrorCode); err != nil {
+		return kgo.FetchPartition{}, offset, err
+	}
+	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{
+		Offset: offset, IsolationLevel: kgo.ReadCommitted(), Topic: s.opts.Topic,
+		Partition: s.partition,
+	}, rp, kgo.DefaultDecompressor(), nil)
+	return fp, next, fp.Err
+}
+
+// stableEnd returns the high watermark, once the last stable offset has reached it.
+func (s *Store) stableEnd(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
+	defer cancel()
+	end, err := s.offsetOf(ctx, s.admin.ListEndOffsets)
+	if err != nil {
+		return 0, s.brokerFault("asking for its end", err)
+	}
+	waiting := false
+	for {
+		stable, err := s.offsetOf(ctx, s.admin.ListCommittedOffsets)
+		if err == nil && stable >= end {
+			return end, nil
+		}
+		if err == nil && !waiting {
+			waiting = true
+			s.log.Warn("waiting for an open transaction on the offsets topic", "stable", stable,
+				"end", end, "at_most", s.opts.ReadTimeout)
+		}
+		if sleep(ctx, pollInterval) == nil {
+			continue
+		}
+		if err != nil {
+			return 0, s.brokerFault("asking for its last stable offset", err)
+		}
+		return 0, s.blockedFault(ctx, stable, end)
+	}
+}
+
+func (s *Store) offsetOf(ctx context.Context,
+	list func(context.Context, ...string) (kadm.ListedOffsets, error),
+) (int64, error) {
+	listed, err := list(ctx, s.opts.Topic)
+	if err != nil {
+		return 0, err
+	}
+	o, ok := listed.Lookup(s.opts.Topic, s.partition)
+	if !ok {
+		return 0, kerr.UnknownTopicOrPartition
+	}
+	return o.Offset, o.Err
+}
+
+// blockedFault names the transactions that hold the last stable offset back.
+func (s *Store) blockedFault(ctx context.Context, stable, end int64) error {
+	// The deadline is what brought us here, so that naming them gets a short one of its own.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	f := fault.New(fault.OffsetsUnreadable, fmt.Sprintf("offsets topic %s, partition %d cannot be "+
+		"read to its end: an open transaction blocks it at offset %d of %d", s.opts.Topic,
+		s.partition, stable, end))
+	f.Found = strings.Join(s.openTransactions(ctx), ", ")
+	f.Fix = "stop that producer, or abort its transaction (kafka-transactions.sh abort); no other " +
+		"program should write to this topic"
+	return f
+}
+
+func (s *Store) openTransactions(ctx context.Context) []string {
+	set := kadm.TopicsSet{}
+	set.Add(s.opts.Topic, s.partition)
+	producers, err := s.admin.DescribeProducers(ctx, set)
+	if err != nil {
+		return []string{"a producer that the broker does not name"}
+	}
+	var ids []int64
+	started := map[int64]int64{}
+	for _, p := range producers.SortedProducers() {
+		if p.CurrentTxnStartOffset >= 0 {
+			ids = append(ids, p.ProducerID)
+			started[p.ProducerID] = p.CurrentTxnStartOffset
+		}
+	}
+	names := map[int64]string{}
+	if listed, err := s.admin.ListTransactions(ctx, ids, nil); err == nil {
+		for _, t := range listed.Sorted() {
+			names[t.ProducerID] = t.TxnID
+		}
+	}
+	var out []string
+	for _, id := range ids {
+		text := fmt.Sprintf("producer id %d, open since offset %d", id, started[id])
+		if name := names[id]; name != "" {
+			text = fmt.Sprintf("transactional id %q (%s)", name, text)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// isKafkaError reports whether the broker itself answered with an error.
+func isKafkaError(err error) bool {
+	var e *kerr.Error
+	return errors.As(err, &e)
+}
