@@ -1,0 +1,438 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	schemaV1 = `{"type":"record","name":"Key","namespace":"shop.public.t","fields":[]}`
+	schemaV2 = `{"type":"record","name":"Key","namespace":"shop.public.t",` +
+		`"fields":[{"name":"id","type":"int"}]}`
+	password = "hunter2"
+)
+
+func newClient(t *testing.T, o Options) *Client {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Second
+	}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func fake(t *testing.T, opts ...srfake.Option) *srfake.Registry {
+	t.Helper()
+	r := srfake.New(opts...)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func server(t *testing.T, h http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func wantCode(t *testing.T, err error, code fault.Code) {
+	t.Helper()
+	if !fault.Has(err, code) {
+		t.Fatalf("want %s, got %v", code, err)
+	}
+	if strings.Contains(err.Error(), password) {
+		t.Fatalf("the error shows the password: %v", err)
+	}
+}
+
+// registered asks for an id and fails the test without one.
+func registered(t *testing.T, c *Client, subject, schema string) int {
+	t.Helper()
+	id, err := c.Register(t.Context(), subject, schema)
+	if err != nil || id <= 0 {
+		t.Fatalf("register: id %d, %v", id, err)
+	}
+	return id
+}
+
+func TestRegisterIsIdempotentAndCached(t *testing.T) {
+	r := fake(t)
+	var requests atomic.Int64
+	r.Intercept(func(http.ResponseWriter, *http.Request) bool { requests.Add(1); return false })
+	c := newClient(t, Options{URLs: []string{r.URL()}})
+	id := registered(t, c, "t-key", schemaV1)
+	if again := registered(t, c, "t-key", schemaV1); again != id {
+		t.Errorf("second time id %d, first %d", again, id)
+	}
+	if n := requests.Load(); n != 1 {
+		t.Errorf("%d requests for one schema", n)
+	}
+	other := newClient(t, Options{URLs: []string{r.URL()}})
+	if again := registered(t, other, "t-key", schemaV1); again != id {
+		t.Errorf("another client gets id %d, first %d", again, id)
+	}
+	if text, err := c.SchemaByID(t.Context(), id); err != nil || text != schemaV1 {
+		t.Errorf("schema by id: %q, %v", text, err)
+	}
+	before := requests.Load()
+	if _, err := c.SchemaByID(t.Context(), id); err != nil || requests.Load() != before {
+		t.Errorf("schema by id is not cached: %v", err)
+	}
+}
+
+// K17 (a): the registry stores the schema and answers 500; the repeat has its body and gives the
+// same id, and there is one version.
+func TestStoredThoughAnswered500(t *testing.T) {
+	r := fake(t)
+	var failed atomic.Bool
+	r.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Method != http.MethodPost || failed.Swap(true) {
+			return false
+		}
+		var body sr.Schema
+		if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := r.RegisterSchema("t-key", body); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, `{"error_code":50002,"message":"Operation timed out"}`)
+		return true
+	})
+	c := newClient(t, Options{URLs: []string{r.URL()}})
+	_, err := c.Register(t.Context(), "t-key", schemaV2)
+	wantCode(t, err, fault.RegistryUnreachable)
+	if !strings.Contains(err.Error(), "50002") || !strings.Contains(err.Error(), "timed out") {
+		t.Errorf("the registry's own words are missing: %v", err)
+	}
+	id := registered(t, c, "t-key", schemaV2)
+	first, ok := r.GetSchema("t-key", 1)
+	if !ok || first.ID != id {
+		t.Errorf("version 1 is %+v, the id %d", first, id)
+	}
+	if _, ok := r.GetSchema("t-key", 2); ok {
+		t.Error("there is a second version")
+	}
+}
+
+// K17 (b): nothing listens, then something does: no restart is needed.
+func TestRefusedThenBack(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, Options{URLs: []string{"http://" + address}})
+	_, err = c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.RegistryUnreachable)
+
+	if listener, err = net.Listen("tcp", address); err != nil {
+		t.Skip("the port was taken in the meantime")
+	}
+	s := httptest.NewUnstartedServer(srfake.NewRegistry().Handler())
+	_ = s.Listener.Close()
+	s.Listener = listener
+	s.Start()
+	t.Cleanup(s.Close)
+	registered(t, c, "t-key", schemaV1)
+}
+
+// K17 (c): a registry that never answers holds a call for the timeout, not longer.
+func TestHangIsBounded(t *testing.T) {
+	release := make(chan struct{})
+	s := server(t, func(_ http.ResponseWriter, req *http.Request) {
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+	})
+	defer close(release)
+	c := newClient(t, Options{URLs: []string{s.URL}, Timeout: 50 * time.Millisecond})
+	begun := time.Now()
+	_, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.RegistryUnreachable)
+	if d := time.Since(begun); d > 3*time.Second {
+		t.Errorf("the call took %s", d)
+	}
+}
+
+// K17 (d): 429 with Retry-After: the error says how long, and the next call waits.
+func TestRetryAfterIsHonoured(t *testing.T) {
+	r := fake(t)
+	var refused atomic.Bool
+	r.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+		if refused.Swap(true) {
+			return false
+		}
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	})
+	c := newClient(t, Options{URLs: []string{r.URL()}})
+	begun := time.Now()
+	_, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.RegistryUnreachable)
+	if d := RetryAfter(err); d != time.Second {
+		t.Errorf("RetryAfter is %s", d)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := c.Register(ctx, "t-key", schemaV1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the wait does not end with its context: %v", err)
+	}
+	registered(t, c, "t-key", schemaV1)
+	if d := time.Since(begun); d < 900*time.Millisecond {
+		t.Errorf("the next request came after %s", d)
+	}
+}
+
+// K17 (e): 401 and 403 are for a person to mend, and no credential is shown.
+func TestCredentialsRefused(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		s := server(t, func(w http.ResponseWriter, req *http.Request) {
+			user, pass, _ := req.BasicAuth()
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, `{"error_code":40101,"message":"`+user+":"+pass+`"}`)
+		})
+		c := newClient(t, Options{URLs: []string{s.URL}, User: "joe", Password: password})
+		_, err := c.Register(t.Context(), "t-key", schemaV1)
+		wantCode(t, err, fault.AuthenticationFailed)
+		wantCode(t, c.Ping(t.Context()), fault.AuthenticationFailed)
+	}
+}
+
+func TestIncompatibleSchemaNamesSubjectLevelAndWaysOut(t *testing.T) {
+	r := fake(t, srfake.WithGlobalCompat(sr.CompatFull))
+	r.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Method != http.MethodPost {
+			return false
+		}
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, `{"error_code":409,"message":"reader field 'id' has no default"}`)
+		return true
+	})
+	c := newClient(t, Options{URLs: []string{r.URL()}})
+	_, err := c.Register(t.Context(), "shop.public.t-value", schemaV2)
+	wantCode(t, err, fault.SchemaRejected)
+	for _, part := range []string{
+		"shop.public.t-value", "FULL", "reader field 'id' has no default",
+		"/config/shop.public.t-value", "NONE",
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in %v", part, err)
+		}
+	}
+}
+
+func TestInvalidSchemaIsRejected(t *testing.T) {
+	s := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"error_code":42205,"message":"Subject is in READONLY mode"}`)
+	})
+	c := newClient(t, Options{URLs: []string{s.URL}})
+	_, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.SchemaRejected)
+	if !strings.Contains(err.Error(), "READONLY") {
+		t.Error(err)
+	}
+}
+
+// A 200 without an id must not become id 0 in every record.
+func TestAnswerWithoutIDIsNotCached(t *testing.T) {
+	var answers atomic.Int64
+	s := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		if answers.Add(1) == 1 {
+			_, _ = io.WriteString(w, `{}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"id":12}`)
+	})
+	c := newClient(t, Options{URLs: []string{s.URL}})
+	id, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.RegistryUnreachable)
+	if id != 0 {
+		t.Errorf("id %d with an error", id)
+	}
+	if id := registered(t, c, "t-key", schemaV1); id != 12 {
+		t.Errorf("id %d", id)
+	}
+}
+
+func TestNotARegistry(t *testing.T) {
+	s := server(t, http.NotFound)
+	c := newClient(t, Options{URLs: []string{s.URL}})
+	_, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.ConfigInvalid)
+	_, err = c.SchemaByID(t.Context(), 1)
+	wantCode(t, err, fault.ConfigInvalid)
+}
+
+func TestUnknownIDIsErrNotFound(t *testing.T) {
+	c := newClient(t, Options{URLs: []string{fake(t).URL()}})
+	if _, err := c.SchemaByID(t.Context(), 99); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Another host or port, or a downgrade of the scheme, gets the request but not the credentials.
+func TestRedirectsCarryNoCredentials(t *testing.T) {
+	var authorization, body atomic.Value
+	other := server(t, func(w http.ResponseWriter, req *http.Request) {
+		b, _ := io.ReadAll(req.Body)
+		authorization.Store(req.Header.Get("Authorization"))
+		body.Store(string(b))
+		_, _ = io.WriteString(w, `{"id":5}`)
+	})
+	s := server(t, func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") == "" {
+			t.Error("the first host gets no credentials")
+		}
+		http.Redirect(w, req, other.URL+req.URL.Path, http.StatusTemporaryRedirect)
+	})
+	for _, o := range []Options{{User: "joe", Password: password}, {Bearer: password}} {
+		o.URLs = []string{s.URL}
+		c := newClient(t, o)
+		registered(t, c, "t-key", schemaV2)
+		if got := authorization.Load(); got != "" {
+			t.Errorf("another host got %q", got)
+		}
+		if got := body.Load().(string); !strings.Contains(got, "fields") {
+			t.Errorf("the redirected request lost its body: %q", got)
+		}
+	}
+}
+
+// A 301 makes a GET without a body of a POST in net/http; that must not look like an answer.
+func TestRedirectThatDropsTheBodyIsAnError(t *testing.T) {
+	s := server(t, func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodGet {
+			t.Error("a POST became a GET")
+		}
+		http.Redirect(w, req, "/elsewhere", http.StatusMovedPermanently)
+	})
+	c := newClient(t, Options{URLs: []string{s.URL}})
+	_, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.ConfigInvalid)
+}
+
+func TestURLsAreTriedInTurn(t *testing.T) {
+	var broken atomic.Int64
+	down := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		broken.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	c := newClient(t, Options{URLs: []string{down.URL, fake(t).URL()}})
+	registered(t, c, "t-key", schemaV1)
+	registered(t, c, "t-key", schemaV2)
+	if n := broken.Load(); n != 1 {
+		t.Errorf("the broken address was asked %d times; the one that answered goes first", n)
+	}
+}
+
+func TestPathUserInfoAndEscaping(t *testing.T) {
+	var path, user, agent atomic.Value
+	s := server(t, func(w http.ResponseWriter, req *http.Request) {
+		u, p, _ := req.BasicAuth()
+		path.Store(req.URL.EscapedPath())
+		user.Store(u + ":" + p)
+		agent.Store(req.UserAgent())
+		_, _ = io.WriteString(w, `{"id":1}`)
+	})
+	withUser := strings.Replace(s.URL, "http://", "http://joe:"+password+"@", 1)
+	c := newClient(t, Options{URLs: []string{withUser + "/api/v1/"}, UserAgent: "tidemark/1"})
+	registered(t, c, "a/b c%-value", schemaV1)
+	if got := path.Load(); got != "/api/v1/subjects/a%2Fb%20c%25-value/versions" {
+		t.Errorf("path %s", got)
+	}
+	if got := user.Load(); got != "joe:"+password {
+		t.Errorf("user %s", got)
+	}
+	if got := agent.Load(); got != "tidemark/1" {
+		t.Errorf("user agent %s", got)
+	}
+	s.Close()
+	_, err := c.Register(t.Context(), "t-key", schemaV1)
+	wantCode(t, err, fault.RegistryUnreachable)
+}
+
+func TestCompatibility(t *testing.T) {
+	r := fake(t, srfake.WithGlobalCompat(sr.CompatBackward))
+	c := newClient(t, Options{URLs: []string{r.URL()}})
+	if level, err := c.Compatibility(t.Context(), "t-value"); err != nil || level != "BACKWARD" {
+		t.Errorf("without a level of its own: %q, %v", level, err)
+	}
+	registered(t, c, "t-value", schemaV1)
+	if err := r.SetCompat("t-value", sr.CompatFullTransitive); err != nil {
+		t.Fatal(err)
+	}
+	if level, err := c.Compatibility(t.Context(), "t-value"); err != nil || level != "FULL_TRANSITIVE" {
+		t.Errorf("with one: %q, %v", level, err)
+	}
+	if err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCancelledContextIsNotAFault(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := newClient(t, Options{URLs: []string{"http://127.0.0.1:1"}})
+	if _, err := c.Register(ctx, "t-key", schemaV1); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for _, o := range []Options{
+		{},
+		{URLs: []string{"localhost:8081"}},
+		{URLs: []string{"ftp://x"}},
+		{URLs: []string{"http://joe:" + password + "@[bad"}},
+		{URLs: []string{"http://x"}, CAFile: "testdata/none.pem"},
+	} {
+		_, err := New(o)
+		wantCode(t, err, fault.ConfigInvalid)
+	}
+}
+
+func TestRetryAfterHeader(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":                              0,
+		"7":                             7 * time.Second,
+		"-1":                            0,
+		"86400":                         maxRetryAfter,
+		"Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second,
+		"Fri, 02 Jan 2026 03:00:00 GMT": 0,
+		"soon":                          0,
+	} {
+		if got := retryAfter(header, now); got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+}
