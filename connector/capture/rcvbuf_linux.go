@@ -1,0 +1,44 @@
+package capture
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// setReceiveBuffer asks the kernel for a receive buffer of size bytes, and leaves the kernel's own
+// tuning alone where it would not give that much: SO_RCVBUF is cut to net.core.rmem_max, usually
+// 208 KiB, and switches off the tuning that goes up to tcp_rmem's maximum, usually 6 MiB. A buffer
+// is speed, not correctness, so failing to get one is not an error.
+func setReceiveBuffer(conn net.Conn, size int) {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		// Without CAP_NET_ADMIN this is refused.
+		err := syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUFFORCE, size)
+		if err != nil && receiveBufferLimit() >= size {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, size)
+		}
+	})
+}
+
+// receiveBufferLimit returns net.core.rmem_max, 0 when it cannot be read.
+func receiveBufferLimit() int {
+	text, err := os.ReadFile("/proc/sys/net/core/rmem_max")
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,167 @@
+package pgdial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
+
+// pinned are the settings that decide how the server prints values. Both kinds of connection
+// have them, so that a value looks the same whichever way it comes.
+var pinned = map[string]string{
+	"client_encoding":    "UTF8",
+	"DateStyle":          "ISO",
+	"IntervalStyle":      "iso_8601",
+	"bytea_output":       "hex",
+	"extra_float_digits": "3",
+	"TimeZone":           "UTC",
+	"lc_monetary":        "C",
+	"xmlbinary":          "base64",
+}
+
+// sqlOnly are further settings of ordinary connections: limits of a role or database must not end
+// a long snapshot, and a policy must not hide rows in silence (off makes that an error).
+var sqlOnly = map[string]string{
+	"statement_timeout":                   "0",
+	"lock_timeout":                        "0",
+	"idle_in_transaction_session_timeout": "0",
+	"row_security":                        "off",
+}
+
+// Keepalive probes find a dead peer on an idle connection in about 30 + 3 * 10 seconds; the user
+// timeout does on one with unacknowledged bytes. Both are of the order of a walsender's timeout.
+const (
+	keepAliveIdle     = 30 * time.Second
+	keepAliveInterval = 10 * time.Second
+	keepAliveCount    = 3
+	tcpUserTimeout    = 60 * time.Second
+)
+
+// Config returns the settings of a connection to db. With replication it is one that speaks the
+// replication commands for db's database; without it is an ordinary one that runs db's initial
+// statements first. TLS follows libpq's sslmode, with libpq's default files in the home directory;
+// hosts are tried in their order. Settings that cannot be used are a fault config_invalid.
+func Config(db config.Database, appName string, replication bool) (*pgconn.Config, error) {
+	cfg, err := SQLConfig(db, appName)
+	if err != nil {
+		return nil, err
+	}
+	if !replication {
+		return &cfg.Config, nil
+	}
+	for name := range sqlOnly {
+		delete(cfg.RuntimeParams, name)
+	}
+	cfg.RuntimeParams["replication"] = "database"
+	cfg.AfterConnect = nil
+	return &cfg.Config, nil
+}
+
+// SQLConfig returns the settings of an ordinary connection in the form that pgx and its pool take.
+func SQLConfig(db config.Database, appName string) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(keywords(db))
+	if err != nil {
+		return nil, invalid(err)
+	}
+	if !db.Password.IsZero() {
+		cfg.Password = db.Password.Reveal()
+	}
+	cfg.ConnectTimeout = db.ConnectTimeout
+	cfg.DialFunc = dialer(db).dial
+	// What the environment (PGTZ, PGOPTIONS and the like) says of settings gives way to ours.
+	maps.Copy(cfg.RuntimeParams, pinned)
+	maps.Copy(cfg.RuntimeParams, sqlOnly)
+	cfg.RuntimeParams["application_name"] = appName
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	cfg.StatementCacheCapacity = 0
+	cfg.DescriptionCacheCapacity = 0
+	cfg.AfterConnect = initial(db.InitialStatements)
+	return cfg, nil
+}
+
+// keywords is the connection string without the password, which no error may then quote.
+func keywords(db config.Database) string {
+	mode := db.SSLMode
+	if mode == "" {
+		mode = "prefer"
+	}
+	var b strings.Builder
+	set := func(key, value string) {
+		value = strings.ReplaceAll(value, `\`, `\\`)
+		value = strings.ReplaceAll(value, `'`, `\'`)
+		fmt.Fprintf(&b, "%s='%s' ", key, value)
+	}
+	set("host", db.Host)
+	if db.Port != 0 {
+		set("port", strconv.Itoa(int(db.Port)))
+	}
+	set("user", db.User)
+	set("dbname", db.Name)
+	set("sslmode", mode)
+	if db.SSLRootCert != "" {
+		set("sslrootcert", db.SSLRootCert)
+	}
+	set("target_session_attrs", "any")
+	return b.String()
+}
+
+// invalid turns an error of the parser into a fault without the connection string.
+func invalid(err error) error {
+	cause := err
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) && parse.Unwrap() != nil {
+		cause = parse.Unwrap()
+	}
+	return fault.Wrap(fault.ConfigInvalid,
+		"the settings of the PostgreSQL connection cannot be used", cause).
+		With("", "", "look at the database.* keys")
+}
+
+// initial returns the hook that runs database.initial.statements on a fresh connection.
+func initial(statements []string) pgconn.AfterConnectFunc {
+	if len(statements) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		for i, sql := range statements {
+			if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
+				return fmt.Errorf("statement %d of database.initial.statements: %w", i+1, err)
+			}
+		}
+		return nil
+	}
+}
+
+type netDialer struct{ net.Dialer }
+
+func dialer(db config.Database) *netDialer {
+	d := &netDialer{}
+	d.Timeout = db.ConnectTimeout
+	d.KeepAlive = -1
+	if db.TCPKeepAlive {
+		d.KeepAlive = 0
+		d.KeepAliveConfig = net.KeepAliveConfig{
+			Enable:   true,
+			Idle:     keepAliveIdle,
+			Interval: keepAliveInterval,
+			Count:    keepAliveCount,
+		}
+	}
+	d.Control = controlSocket
+	return d
+}
+
+func (d *netDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return d.DialContext(ctx, network, addr)
+}
