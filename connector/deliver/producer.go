@@ -58,8 +58,9 @@ type Producer struct {
 	admin  *kadm.Client
 	queue  *Queue
 
-	ctx    context.Context // every record's; ends with the Producer or its failure
+	ctx    context.Context // every record's; ends with the Producer, its failure, or a new epoch
 	cancel context.CancelCauseFunc
+	unlink func() bool // from New's ctx
 
 	topicsMu sync.Mutex // of writers
 	topics   atomic.Pointer[map[string]*topic]
@@ -90,23 +91,25 @@ func New(ctx context.Context, o Options) (*Producer, error) {
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
+	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	p.promise = p.done
 	p.pool.New = func() any { return new(pending) }
 	opts, err := p.clientOptions()
 	if err != nil {
+		p.cancel(nil)
 		return nil, err
 	}
 	if p.client, err = kgo.NewClient(opts...); err != nil {
+		p.cancel(nil)
 		return nil, fault.Wrap(fault.ConfigInvalid, "a producer setting is refused", err)
 	}
 	p.admin = kadm.NewClient(p.client)
-	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	if _, err := p.admin.BrokerMetadata(ctx); err != nil {
 		p.cancel(nil)
 		p.client.Close()
 		return nil, kafkadial.Wrap("Describe", "cluster", err)
 	}
-	context.AfterFunc(p.ctx, func() { p.fail(context.Cause(p.ctx)) })
+	p.unlink = context.AfterFunc(ctx, func() { p.fail(context.Cause(ctx)) })
 	return p, nil
 }
 
@@ -151,7 +154,7 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 		// Our queue is the bound. A record counts for 320 bytes at least (envelope.Record.Size),
 		// so the client's own bound cannot be reached; its waits know nothing of frames.
 		kgo.MaxBufferedRecords(math.MaxInt32),
-		kgo.WithLogger(&clientLog{log: p.log}),
+		kgo.WithLogger(&clientLog{log: p.log, newEpoch: p.newEpoch}),
 	)
 	if p.o.Producer.DeliveryTimeout > 0 {
 		opts = append(opts, kgo.RecordDeliveryTimeout(p.o.Producer.DeliveryTimeout))
@@ -196,6 +199,13 @@ func (p *Producer) fail(err error) {
 	})
 }
 
+// newEpoch ends the records' context before the client writes under a new epoch. The promise that
+// made the new epoch necessary says what happened, and comes before those that this fails.
+func (p *Producer) newEpoch() { p.cancel(errNewEpoch) }
+
+var errNewEpoch = fault.New(fault.Internal,
+	"a batch failed, and nothing that follows it may be written before it")
+
 // Flush sends what lingers and waits until every record so far has been confirmed or has failed.
 func (p *Producer) Flush(ctx context.Context) error {
 	if err := p.client.Flush(ctx); err != nil {
@@ -224,6 +234,7 @@ func (p *Producer) Stalled() time.Duration {
 // them has been given back and the client's goroutines are gone. It does not flush.
 func (p *Producer) Close() {
 	p.closeOnce.Do(func() {
+		p.unlink()
 		p.fail(errClosed)
 		p.client.Close()
 		p.outMu.Lock()

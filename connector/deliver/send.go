@@ -2,8 +2,10 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-cdc/tidemark/envelope"
@@ -68,14 +70,19 @@ func (p *Producer) Send(ctx context.Context, recs []envelope.Record, tx Acker) e
 
 // acquire takes the queue's bytes, or returns why it could not.
 func (p *Producer) acquire(ctx context.Context, size int64) error {
-	err := p.queue.acquire(ctx, size, p.failed)
-	if failure := p.Err(); failure != nil {
-		if err == nil {
-			p.queue.free(size)
-		}
-		return failure
+	err := p.queue.acquire(ctx, size, p.ctx.Done())
+	if p.ctx.Err() == nil {
+		return err
 	}
-	return err
+	if err == nil {
+		p.queue.free(size)
+	}
+	select { // a promise is on its way with the reason
+	case <-p.failed:
+		return p.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // produce gives one record, or its copies, to the client.
@@ -129,6 +136,12 @@ func (p *Producer) done(rec *kgo.Record, err error) {
 func (p *Producer) explain(d *pending, err error) error {
 	if failure := p.Err(); failure != nil {
 		return failure
+	}
+	if errors.Is(err, context.Canceled) {
+		return context.Cause(p.ctx)
+	}
+	if errors.Is(err, kerr.InvalidRecord) && len(d.rec.Key) == 0 {
+		return d.topic.compactedWithoutKey(d.op)
 	}
 	return kafkadial.Wrap("Write", "topic "+d.topic.name, err)
 }
