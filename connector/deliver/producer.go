@@ -93,7 +93,7 @@ func New(ctx context.Context, o Options) (*Producer, error) {
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	p.promise = p.done
-	p.pool.New = func() any { return new(pending) }
+	p.pool.New = func() any { return &pending{Context: p.ctx} }
 	opts, err := p.clientOptions()
 	if err != nil {
 		p.cancel(nil)

@@ -16,17 +16,19 @@ import (
 // pending is a record between Send and its promise. It is the record's own context, so that the
 // promise, one function for all records, finds it without a closure or a map.
 type pending struct {
-	context.Context // the Producer's
-	rec             kgo.Record
-	buffer          *envelope.Buffer
-	tx              Acker
-	topic           *topic
-	size            int64
-	hash            uint32 // murmur2, when every is negative
-	every           int32  // RouteEach: the partition of this copy; else -1
-	op              byte
-	sent            time.Time
-	headers         [6]kgo.RecordHeader
+	// The Producer's. Never written again: the client may look at the context of a topic's first
+	// record after its promise, when this pending is another record's.
+	context.Context
+	rec     kgo.Record
+	buffer  *envelope.Buffer
+	tx      Acker
+	topic   *topic
+	size    int64
+	hash    uint32 // murmur2, when every is negative
+	every   int32  // RouteEach: the partition of this copy; else -1
+	op      byte
+	sent    time.Time
+	headers [6]kgo.RecordHeader
 }
 
 // Send hands records on, in order. It waits while the queue has no room for them all, and returns
@@ -94,7 +96,7 @@ func (p *Producer) produce(r *envelope.Record, copies int, tx Acker, sent time.T
 	}
 	for i := range copies {
 		d := p.pool.Get().(*pending)
-		d.Context, d.buffer, d.tx, d.topic = p.ctx, r.Buffer, tx, t
+		d.buffer, d.tx, d.topic = r.Buffer, tx, t
 		d.size, d.hash, d.every, d.op, d.sent = int64(r.Size()), hash, -1, r.Op, sent
 		if r.Route == envelope.RouteEach {
 			d.every = int32(i)
@@ -122,7 +124,8 @@ func (p *Producer) done(rec *kgo.Record, err error) {
 		}
 	}
 	tx, size, buffer := d.tx, d.size, d.buffer
-	*d = pending{}
+	*rec, d.headers = kgo.Record{}, [len(d.headers)]kgo.RecordHeader{}
+	d.tx, d.topic, d.buffer = nil, nil, nil
 	p.pool.Put(d)
 	release(buffer)
 	p.queue.free(size)
