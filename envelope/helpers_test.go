@@ -2,14 +2,19 @@ package envelope
 
 import (
 	"encoding/binary"
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/linkedin/goavro/v2"
+	"go.uber.org/goleak"
 
 	"github.com/tidemark-cdc/tidemark/connector/decode"
-	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // OIDs of pg_type.dat.
 const (
@@ -61,7 +66,7 @@ func compile(t testing.TB, e *Encoder, rel *schema.Relation, info schema.TableIn
 	return table
 }
 
-// absent and unchanged are the markers of a row that tests write as strings.
+// null and unchanged are markers in a row that tests write as strings.
 const (
 	null      = "\x00n"
 	unchanged = "\x00u"
@@ -84,13 +89,91 @@ func row(values ...string) schema.Tuple {
 
 var tx = decode.Tx{FinalLSN: 1000, CommitMicros: 1_700_000_000_123_456, XID: 42}
 
-func change(kind decode.Kind, rel *schema.Relation, oldKind byte, old, next schema.Tuple) *decode.Event {
+func change(kind decode.Kind, rel *schema.Relation, oldKind byte, old, next schema.Tuple) (
+	ev *decode.Event,
+) {
 	return &decode.Event{
 		Kind: kind, Tx: &tx, Index: 3, LSN: 900, Relation: rel, OldKind: oldKind, Old: old, New: next,
 	}
 }
 
-var position = offsets.Position{CommitLSN: 1000, Index: 3}
+// encode is Row without a fault; the records' Buffers are released with the test.
+func encode(t testing.TB, e *Encoder, table *Table, ev *decode.Event) []Record {
+	t.Helper()
+	recs, err := e.Row(nil, table, ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recs
+}
+
+// render writes a record as one line, from what goavro decodes: op, key, image, before,
+// before_key, after and column states, "-" for null.
+func render(t testing.TB, table *Table, r Record) string {
+	t.Helper()
+	var columns, keys []string
+	for _, c := range table.columns {
+		columns = append(columns, c.field)
+	}
+	for _, k := range table.key {
+		keys = append(keys, k.field)
+	}
+	key := "-"
+	if r.Key != nil {
+		key = fields(keys, native(t, table.KeySchema, keyID, r.Key))
+	}
+	line := fmt.Sprintf("%c key=%s", r.Op, key)
+	if r.Value == nil {
+		return line + " tombstone"
+	}
+	v := native(t, table.ValueSchema, valueID, r.Value)
+	if v["op"] != string(r.Op) {
+		t.Errorf("op %v in the envelope, %c in the record", v["op"], r.Op)
+	}
+	line += fmt.Sprintf(" %v before=%s key=%s after=%s", v["before_image"],
+		fields(columns, unwrap(v["before"])), fields(keys, unwrap(v["before_key"])),
+		fields(columns, unwrap(v["after"])))
+	for _, s := range v["column_states"].([]any) {
+		m := s.(map[string]any)
+		line += fmt.Sprintf(" %v.%v=%v", m["image"], m["column"], m["state"])
+		if text := unwrap(m["text"]); text != nil {
+			line += fmt.Sprintf("(%v)", text)
+		}
+	}
+	return line
+}
+
+func fields(names []string, v any) string {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return "-"
+	}
+	var values []string
+	for _, name := range names {
+		f, ok := m[name]
+		switch {
+		case !ok:
+			values = append(values, "MISSING")
+		case f == nil:
+			values = append(values, "null")
+		default:
+			values = append(values, fmt.Sprint(unwrap(f)))
+		}
+	}
+	return "(" + strings.Join(values, ",") + ")"
+}
+
+// lines compares what records render as with lines written by hand.
+func lines(t testing.TB, table *Table, recs []Record, want ...string) {
+	t.Helper()
+	var got []string
+	for _, r := range recs {
+		got = append(got, render(t, table, r))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("records (-want +got):\n%s", d)
+	}
+}
 
 // native decodes wire format with goavro and checks the id.
 func native(t testing.TB, schemaText string, id uint32, data []byte) map[string]any {

@@ -62,9 +62,9 @@ func (t *Table) admit(old *oldRow) error {
 		return nil
 	}
 	rel := t.Relation
-	found := fmt.Sprintf("REPLICA IDENTITY of kind %q", rel.Identity)
+	found := "REPLICA IDENTITY " + identityWord[rel.Identity]
 	if rel.Identity == schema.IdentityFull {
-		found = "the table FULL, but not each of its partitions"
+		found += " on the table, but not on each of its partitions"
 	}
 	if t.beforeRequired {
 		return fault.New(fault.BeforeImageMissing, "the log does not carry the complete old row of a "+
@@ -78,6 +78,13 @@ func (t *Table) admit(old *oldRow) error {
 				", and the same for each of its partitions")
 	}
 	return nil
+}
+
+var identityWord = map[schema.Identity]string{
+	schema.IdentityDefault: "DEFAULT",
+	schema.IdentityIndex:   "USING INDEX",
+	schema.IdentityFull:    "FULL",
+	schema.IdentityNothing: "NOTHING",
 }
 
 // keyChanged says whether the old row has another key than the new one. Equal texts are equal
