@@ -15,41 +15,14 @@ type File struct {
 	Connectors []*Connector // sorted by name
 }
 
-// Secret prints as **** wherever it is formatted or marshalled.
-type Secret struct{ value string }
-
-// NewSecret wraps a value; Reveal is the only way back.
-func NewSecret(s string) Secret { return Secret{value: s} }
-
-// Reveal returns the secret itself.
-func (s Secret) Reveal() string { return s.value }
-
-// IsZero reports whether no secret was given.
-func (s Secret) IsZero() bool { return s.value == "" }
-
-// String returns "****", or the empty string for an empty secret.
-func (s Secret) String() string {
-	if s.value == "" {
-		return ""
-	}
-	return "****"
-}
-
-// GoString returns the same as String.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalText returns the same as String.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // Worker holds the settings that all connectors of a process share.
 type Worker struct {
-	Kafka              Kafka
-	Registry           Registry
-	HTTPListen         string // host:port; empty: no HTTP
-	OffsetTopic        string
-	OffsetReplication  int // replication factor when the offsets topic is created; -1 is the broker's
-	OffsetPartitions   int
-	OffsetFlushInterva time.Duration
+	Kafka             Kafka
+	Registry          Registry
+	HTTPListen        string // host:port; empty: no HTTP
+	OffsetTopic       string
+	OffsetReplication int // replication factor when the offsets topic is created; -1 is the broker's
+	OffsetPartitions  int
 }
 
 // Kafka is how brokers are reached: worker keys for all clients.
@@ -69,8 +42,8 @@ type Kafka struct {
 type Producer struct {
 	Compression        string // none, gzip, snappy, lz4, zstd
 	Linger             time.Duration
-	BatchBytes         int // batch.size
-	MaxRequestBytes    int // max.request.size
+	BatchBytes         int // batch.size: a target; one record may be larger
+	MaxRequestBytes    int // max.request.size: the largest record
 	DeliveryTimeout    time.Duration
 	RequestTimeout     time.Duration
 	TransactionTimeout time.Duration
@@ -96,17 +69,17 @@ type Connector struct {
 	SlotTakeover          time.Duration
 	SlotDropOnStop        bool
 	SlotFailover          bool
-	OnSlotGap             string // fail, resnapshot (refused until repair exists)
+	OnSlotGap             string // fail; resnapshot is refused until repair exists
 	Publication           string
 	PublicationAutocreate string // filtered, disabled, all_tables, no_tables
 	PublishViaRoot        bool
 
 	Tables Filter // schema.include.list and the like; see Captured
 
-	SnapshotMode        string // initial, no_data, initial_only, ...
+	SnapshotMode        string // initial, no_data, initial_only
 	SnapshotLockTimeout time.Duration
 
-	ExactlyOnce          bool
+	ExactlyOnce          bool // always false until exactly.once.support: required is built
 	OffsetFlush          time.Duration
 	HeartbeatInterval    time.Duration // 0: off
 	HeartbeatVerify      time.Duration // 0: off
@@ -115,7 +88,7 @@ type Connector struct {
 	CatalogCheck         time.Duration
 	StatusInterval       time.Duration
 	MaxQueueBytes        int64
-	ReselectUnavailable  bool
+	ReselectUnavailable  bool // always false until re-reading is built
 	BeforeImageRequired  []*regexp.Regexp
 	ValueUnrepresentable string // flag, fail
 	TombstonesOnDelete   bool
@@ -159,12 +132,4 @@ type Database struct {
 	QueryTimeout      time.Duration
 	TCPKeepAlive      bool
 	InitialStatements []string
-}
-
-// Filter decides which tables and columns are captured. Patterns are anchored regular expressions
-// over "schema", "schema.table" and "schema.table.column", as Debezium's.
-type Filter struct {
-	SchemaInclude, SchemaExclude []*regexp.Regexp
-	TableInclude, TableExclude   []*regexp.Regexp
-	ColumnInclude, ColumnExclude []*regexp.Regexp
 }
