@@ -101,7 +101,10 @@ func TestArraysOfOtherTypes(t *testing.T) {
 		{Text: `{"\\x00","\\xff22"}`, Hex: "04 02 02 00 02 04 ff 22 00"},
 	})
 	checkFixtures(t, builtinColumn(3807, -1), []fixture{
-		{Text: `{"{\"k\": 1}","null",NULL}`, Hex: "06 02 10 7b 22 6b 22 3a 20 31 7d 02 08 6e 75 6c 6c 00 00"},
+		{
+			Text: `{"{\"k\": 1}","null",NULL}`,
+			Hex:  "06 02 10 7b 22 6b 22 3a 20 31 7d 02 08 6e 75 6c 6c 00 00",
+		},
 		{Text: `{null}`, Hex: "02 02 08 6e 75 6c 6c 00"},
 	})
 
@@ -193,7 +196,9 @@ func TestDomain(t *testing.T) {
 	checkAvro(t, userColumn(90021, -1), `app."Amt 2"`, amt)
 	checkFixtures(t, userColumn(90021, -1), []fixture{{Text: "1.500", Hex: "04 05 dc"}})
 	checkAvro(t, userColumn(90022, -1), "amt[]", `{"type":"array","items":["null",`+amt+`]}`)
-	checkFixtures(t, userColumn(90022, -1), []fixture{{Text: "{1.500,NULL}", Hex: "04 02 04 05 dc 00 00"}})
+	checkFixtures(t, userColumn(90022, -1), []fixture{
+		{Text: "{1.500,NULL}", Hex: "04 02 04 05 dc 00 00"},
+	})
 	checkAvro(t, userColumn(90023, -1), "ints", `{"type":"array","items":["null","int"]}`)
 	checkAvro(t, userColumn(90024, -1), "ints[]",
 		`{"type":"array","items":["null",{"type":"array","items":["null","int"]}]}`)

@@ -9,10 +9,9 @@ import (
 )
 
 // fixture is one value: what PostgreSQL prints for it, and what its Avro body is; Hex is empty for
-// a value that the Avro type cannot hold. SQL, where it is not empty, is an expression that a
-// server turns into exactly that text under PinnedSettings (schema/catalog's tests ask one).
+// what the Avro type cannot hold or the type does not print. schema/catalog's tests hold that
+// servers do print such texts.
 type fixture struct {
-	SQL  string
 	Text string
 	Hex  string
 }

@@ -22,22 +22,19 @@ func appendMoney(dst, text []byte) ([]byte, error) {
 	if len(text) < len("$0.00") || text[0] != '$' || text[len(text)-point] != '.' {
 		return dst, ErrUnrepresentable
 	}
-	var stored [moneyPrecision]byte
-	n := 0
+	stored, digits := uint64(0), 0
 	for i, c := range text[1:] {
 		switch {
 		case c == ',' && i > 0, i == len(text)-1-point:
 			continue
-		case c < '0' || c > '9' || n == len(stored):
+		case c < '0' || c > '9' || digits == moneyPrecision:
 			return dst, ErrUnrepresentable
 		}
-		stored[n] = c
-		n++
+		stored = stored*10 + uint64(c-'0') // 19 digits fit
+		digits++
 	}
-	var m magnitude
-	m.digits(stored[:n]) // 19 digits fit
-	if limit := uint64(1) << 63; m.limbs[0] > limit || m.limbs[0] == limit && !negative {
+	if limit := uint64(1) << 63; stored > limit || stored == limit && !negative {
 		return dst, ErrUnrepresentable
 	}
-	return m.appendSigned(dst, negative), nil
+	return appendUnscaled(dst, stored, negative), nil
 }

@@ -130,6 +130,9 @@ func appendDecimal(dst, text []byte, precision, scale int) ([]byte, error) {
 	if len(whole) > precision-scale {
 		return dst, ErrUnrepresentable
 	}
+	if len(whole)+scale <= chunkDigits { // nearly every number there is
+		return appendUnscaled(dst, smallDecimal(whole, fraction, scale), negative), nil
+	}
 	var m magnitude
 	if !m.digits(whole) || !m.digits(fraction) || !m.zeros(scale-len(fraction)) {
 		return dst, ErrUnrepresentable
@@ -153,6 +156,35 @@ func decimalDigits(text []byte) (whole, fraction []byte, ok bool) {
 		return text, nil, point > 0
 	}
 	return text[:point], text[point+1:], point > 0 && point+1 < len(text)
+}
+
+// smallDecimal is the unscaled value of a number of at most chunkDigits digits.
+func smallDecimal(whole, fraction []byte, scale int) uint64 {
+	unscaled := uint64(0)
+	for _, c := range whole {
+		unscaled = unscaled*10 + uint64(c-'0')
+	}
+	for i := range scale {
+		unscaled *= 10
+		if i < len(fraction) {
+			unscaled += uint64(fraction[i] - '0')
+		}
+	}
+	return unscaled
+}
+
+// appendUnscaled is magnitude's appendSigned for up to 1<<63 if negative, and 1<<63 - 1 if not.
+func appendUnscaled(dst []byte, magnitude uint64, negative bool) []byte {
+	v := int64(magnitude)
+	if negative {
+		v = -v
+	}
+	size := bits.Len64(uint64(v^v>>63))/8 + 1 // one bit more, for the sign
+	dst = appendLong(dst, int64(size))
+	for i := size - 1; i >= 0; i-- {
+		dst = append(dst, byte(v>>(i*8)))
+	}
+	return dst
 }
 
 // digits shifts decimal digits into m from the right.
