@@ -26,9 +26,10 @@ var (
 )
 
 // Close ends the stream: a running Next returns ErrClosed, the last flushed position is reported,
-// the server is told and its end awaited, for 5 s or until ctx ends. When it returns, all goroutines
-// are gone and the connection is closed, whatever it returns; the server may hold the slot for a moment
-// longer if that is an error. It is idempotent; a later call returns what the first did.
+// the server is told and its end awaited, for 5 s or until ctx ends. When it returns, all
+// goroutines are gone and the connection is closed, whatever it returns; the server may hold the
+// slot for a moment longer if that is an error. It is idempotent; a later call returns what the
+// first did.
 func (s *Stream) Close(ctx context.Context) error {
 	s.closeOnce.Do(func() { s.closeErr = s.close(ctx) })
 	return s.closeErr

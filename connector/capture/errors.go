@@ -30,8 +30,8 @@ func slotFault(name string, err error) error {
 	return pgdial.Wrap(err)
 }
 
-// startFault gives an error of START_REPLICATION its code. The connector looks at the slot before it
-// starts; what comes here has changed since then.
+// startFault gives an error of START_REPLICATION its code. The connector looks at the slot before
+// it starts; what comes here has changed since then.
 func startFault(name string, err error) error {
 	pg := serverError(err)
 	code, text := fault.Code(""), ""
@@ -53,8 +53,9 @@ func startFault(name string, err error) error {
 	return fault.Wrap(code, fmt.Sprintf(text, name), clean).With(clean.Detail, "", clean.Hint)
 }
 
-// streamFault gives an error that ended a running stream its code. Up to PostgreSQL 17 a publication
-// that did not exist when a change was made is such an error, and comes again at each restart.
+// streamFault gives an error that ended a running stream its code. Up to PostgreSQL 17 a
+// publication that did not exist when a change was made is such an error, and comes again at each
+// restart.
 func streamFault(err error) error {
 	pg := serverError(err)
 	switch {

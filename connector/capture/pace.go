@@ -18,10 +18,10 @@ const (
 //
 // The server writes every row to the socket by itself, and on few cores a reader that wakes up for
 // each takes the processor from the server that decodes. So while much is coming, the reader stays
-// away for a while after it has emptied the socket. A quiet stream never waits: waiting begins after
-// two windows of 5 ms in a row that each carried more than 4 MiB/s, and ends with the first window
-// that carried less. Time that the caller spent on the last bytes counts as waiting, and a read that
-// filled its buffer is followed by another at once.
+// away for a while after it has emptied the socket. A quiet stream never waits: waiting begins
+// after two windows of 5 ms in a row that each carried more than 4 MiB/s, and ends with the first
+// window that carried less. Time that the caller spent on the last bytes counts as waiting, and a
+// read that filled its buffer is followed by another at once.
 type pacer struct {
 	windowStart time.Time
 	windowBytes int

@@ -32,8 +32,8 @@ const (
 )
 
 // CreateSlot creates a logical slot with pgoutput and exports its snapshot. It waits for every
-// transaction that is open on the server. When ctx ends, the wait is cancelled on the server, and
-// a slot that was made all the same is dropped, so none is left behind. failover needs PostgreSQL 17.
+// transaction that is open on the server. When ctx ends, the wait is cancelled on the server, and a
+// slot that was made all the same is dropped, so none is left behind. failover needs PostgreSQL 17.
 func (c *Conn) CreateSlot(ctx context.Context, name string, failover bool) (Created, error) {
 	options := "EXPORT_SNAPSHOT"
 	if failover {

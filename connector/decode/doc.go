@@ -25,5 +25,6 @@
 //   - The frame is borrowed and so is everything that points into it. Values are slices of the
 //     frame; a row costs no allocation once tuples have grown to the widest table.
 //   - A logical message outside of a transaction may arrive while a transaction is open in the
-//     stream, and before the BEGIN of the transaction that wrote it. It belongs to none, counts for none.
+//     stream, and before the BEGIN of the transaction that wrote it. It belongs to no
+//     transaction and counts in none.
 package decode

@@ -11,7 +11,8 @@ package decode
 func (s *Session) insert() {
 	s.inTransaction()
 	rel := s.related()
-	s.newTag(s.r.off, s.r.uint8("the tuple's tag"))
+	at := s.r.off
+	s.newTag(at, s.r.uint8("the tuple's tag"))
 	s.new = s.tuple(rel, s.new)
 	s.event.Kind = KindInsert
 	s.event.Relation = rel

@@ -44,9 +44,9 @@ func NewSession() *Session {
 func (s *Session) Open() bool { return s.open }
 
 // Decode decodes one message of pgoutput. frame is the payload of an XLogData message, without the
-// header of 25 bytes; start is the header's start LSN. The frame is borrowed: the returned Event and
-// everything in it but Event.Relation is valid until the next call, and only as long as the caller
-// leaves frame alone. An Event of KindNone carries nothing for the caller.
+// header of 25 bytes; start is the header's start LSN. The frame is borrowed: the returned Event
+// and everything in it but Event.Relation is valid until the next call, and only as long as the
+// caller leaves frame alone. An Event of KindNone carries nothing for the caller.
 //
 // Every error is a fault with code protocol_error that names the message, the byte offset within
 // frame and the LSN. After an error the session is over: every later call returns that error.

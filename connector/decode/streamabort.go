@@ -1,7 +1,8 @@
 package decode
 
-// streamAbort parses Stream Abort and ignores it. The server sends it with protocol version 2 and up
-// only; it says that rows of a streamed subtransaction are void, and version 1 never sends such rows.
+// streamAbort parses Stream Abort and ignores it. The server sends it with protocol version 2 and
+// up only; it says that rows of a streamed subtransaction are void, and version 1 never sends such
+// rows.
 //
 //	Byte1('A')
 //	Int32  transaction id

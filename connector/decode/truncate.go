@@ -6,7 +6,8 @@ const (
 	truncateRestartIdentity = 2
 )
 
-// truncate parses Truncate: one message for a whole statement, with every published table it emptied.
+// truncate parses Truncate: one message for a whole statement, with every published table it
+// emptied.
 //
 //	Byte1('T')
 //	Int32  number of relations

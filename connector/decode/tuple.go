@@ -14,7 +14,8 @@ func (s *Session) newTag(at int, tag byte) {
 	}
 }
 
-// tuple parses TupleData into dst's storage and returns it. The column count must be the relation's.
+// tuple parses TupleData into dst's storage and returns it. The column count must be the
+// relation's.
 //
 //	Int16  number of columns; then for each
 //	  Byte1('n')  null; in a 'K' tuple: not carried

@@ -1,7 +1,7 @@
 package decode
 
-// typeName parses Type, which announces a type that is not built in. It is consumed: for a domain it
-// carries the base type's name, and a renamed label or type sends none, so the catalog is asked.
+// typeName parses Type, which announces a type that is not built in. It is consumed: for a domain
+// it carries the base type's name, and a renamed label or type sends none, so the catalog is asked.
 //
 //	Byte1('Y')
 //	Int32  OID of the type

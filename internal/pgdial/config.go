@@ -15,20 +15,8 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/schema"
 )
-
-// pinned are the settings that decide how the server prints values. Both kinds of connection
-// have them, so that a value looks the same whichever way it comes.
-var pinned = map[string]string{
-	"client_encoding":    "UTF8",
-	"DateStyle":          "ISO",
-	"IntervalStyle":      "iso_8601",
-	"bytea_output":       "hex",
-	"extra_float_digits": "3",
-	"TimeZone":           "UTC",
-	"lc_monetary":        "C",
-	"xmlbinary":          "base64",
-}
 
 // sqlOnly are further settings of ordinary connections: limits of a role or database must not end
 // a long snapshot, and a policy must not hide rows in silence (off makes that an error).
@@ -69,6 +57,8 @@ func Config(db config.Database, appName string, replication bool) (*pgconn.Confi
 }
 
 // SQLConfig returns the settings of an ordinary connection in the form that pgx and its pool take.
+// The search path is pg_catalog alone (schema.PinnedSettings), so statements qualify what they
+// name.
 func SQLConfig(db config.Database, appName string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(keywords(db))
 	if err != nil {
@@ -80,7 +70,9 @@ func SQLConfig(db config.Database, appName string) (*pgx.ConnConfig, error) {
 	cfg.ConnectTimeout = db.ConnectTimeout
 	cfg.DialFunc = dialer(db).dial
 	// What the environment (PGTZ, PGOPTIONS and the like) says of settings gives way to ours.
-	maps.Copy(cfg.RuntimeParams, pinned)
+	for _, setting := range schema.PinnedSettings() {
+		cfg.RuntimeParams[setting.Name] = setting.Value
+	}
 	maps.Copy(cfg.RuntimeParams, sqlOnly)
 	cfg.RuntimeParams["application_name"] = appName
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec

@@ -18,7 +18,7 @@ import (
 // Wrap gives err the code that decides what happens next. It returns nil for nil, a fault and
 // context.Canceled as they are, and a fault for everything else:
 //
-//	postgres_unreachable    no connection, broken, timed out, or ended by the server (08, 57P01-57P05)
+//	postgres_unreachable    none, broken, timed out, or ended by the server (08, 57P)
 //	authentication_failed   class 28; a certificate that one side does not accept; TLS refused
 //	not_a_replication_role  42501 about replication
 //	privilege_missing       42501 otherwise
