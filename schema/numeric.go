@@ -133,6 +133,11 @@ func appendDecimal(dst, text []byte, precision, scale int) ([]byte, error) {
 	if len(whole)+scale <= chunkDigits { // nearly every number there is
 		return appendUnscaled(dst, smallDecimal(whole, fraction, scale), negative), nil
 	}
+	return appendLongDecimal(dst, whole, fraction, scale, negative)
+}
+
+// appendLongDecimal is a function of its own so that only long numbers pay for clearing magnitude.
+func appendLongDecimal(dst, whole, fraction []byte, scale int, negative bool) ([]byte, error) {
 	var m magnitude
 	if !m.digits(whole) || !m.digits(fraction) || !m.zeros(scale-len(fraction)) {
 		return dst, ErrUnrepresentable
