@@ -102,15 +102,17 @@ type Decision struct {
 // Gap is a piece of history that the stream cannot give any more.
 type Gap struct {
 	Code fault.Code
-	// From and To bound it, (From, To]; To 0 is not known.
+	// From and To bound it, (From, To].
 	From, To LSN
+	// Growing: To is only where the server's WAL ends now; the gap ends where a new slot begins.
+	Growing bool
 	// Reason is the server's, Setting what keeps it from happening again.
 	Reason, Setting string
 	// Changes are the publication's, when it concerns only some tables.
 	Changes []Change
 }
 
-// Bytes is the length of the gap in WAL; 0 when its end is not known.
+// Bytes is the length of the gap in WAL.
 func (g *Gap) Bytes() uint64 {
 	if g.To <= g.From {
 		return 0
@@ -222,15 +224,15 @@ func rowNoSlot(in *StartInput) *Decision {
 			len(in.Stored.Snapshot.Attempts) == 0 {
 			return &Decision{Action: FreshStart}
 		}
-		return in.gap(&Gap{
-			Code: fault.SlotMissing, From: in.Stored.Snapshot.Point, To: in.NewPoint,
+		return in.gap(in.upToNewSlot(&Gap{
+			Code: fault.SlotMissing, From: in.Stored.Snapshot.Point,
 			Reason: "the slot of an unfinished first snapshot was dropped",
-		})
+		}))
 	}
-	return in.gap(&Gap{
-		Code: fault.SlotMissing, From: in.Stored.LSN, To: in.NewPoint,
+	return in.gap(in.upToNewSlot(&Gap{
+		Code: fault.SlotMissing, From: in.Stored.LSN,
 		Reason: "the slot was dropped, or it was not there after a fail-over",
-	})
+	}))
 }
 
 // rowLost: wal_status lost, invalidation_reason or conflicting set.
@@ -243,9 +245,9 @@ func rowLost(in *StartInput) *Decision {
 	if in.Stored.HasPosition() {
 		from = in.Stored.LSN
 	}
-	return in.gap(&Gap{
-		Code: fault.SlotLost, From: from, To: in.NewPoint, Reason: reason, Setting: setting,
-	})
+	return in.gap(in.upToNewSlot(&Gap{
+		Code: fault.SlotLost, From: from, Reason: reason, Setting: setting,
+	}))
 }
 
 // rowNoPosition: a slot and no position: our own half-made start, an adoption, or neither.
@@ -357,6 +359,16 @@ func (in *StartInput) switchPoint() (LSN, bool) {
 		}
 	}
 	return 0, false
+}
+
+// upToNewSlot ends a gap where the new slot begins, or, when none was made yet, at the end of the
+// server's WAL: it grows from there.
+func (in *StartInput) upToNewSlot(g *Gap) *Gap {
+	g.To = in.NewPoint
+	if g.To == 0 {
+		g.To, g.Growing = in.Server.WALEnd, true
+	}
+	return g
 }
 
 func (in *StartInput) refuse(f *fault.Error) *Decision {

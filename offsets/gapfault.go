@@ -108,7 +108,11 @@ func (in *StartInput) gapFault(g *Gap) *fault.Error {
 	fmt.Fprintf(&b, "%s (connector %s, slot %s): changes after %s", text, in.Connector,
 		in.SlotName, g.From)
 	if g.To > g.From {
-		fmt.Fprintf(&b, " up to %s (%d bytes of WAL)", g.To, g.Bytes())
+		upTo := "up to"
+		if g.Growing {
+			upTo = "up to at least"
+		}
+		fmt.Fprintf(&b, " %s %s (%d bytes of WAL)", upTo, g.To, g.Bytes())
 	}
 	b.WriteString(" may be missing")
 	if g.Setting != "" {

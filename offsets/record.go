@@ -129,7 +129,7 @@ func (r *Record) Marshal() ([]byte, error) {
 		lsn := uint64(r.LSN)
 		j.LSN = &lsn
 	}
-	b, err := json.Marshal(j)
+	b, err := marshalPlain(j)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, "the offsets record cannot be written", err)
 	}
@@ -138,7 +138,7 @@ func (r *Record) Marshal() ([]byte, error) {
 	}
 	out := bytes.NewBuffer(b[:len(b)-1])
 	for _, name := range slices.Sorted(maps.Keys(r.Extra)) {
-		key, err := json.Marshal(name)
+		key, err := marshalPlain(name)
 		if err != nil {
 			return nil, fault.Wrap(fault.Internal, "the offsets record cannot be written", err)
 		}
@@ -149,6 +149,18 @@ func (r *Record) Marshal() ([]byte, error) {
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil
+}
+
+// marshalPlain is json.Marshal without its escapes for HTML, which Kafka Connect does not write
+// either: a key with an "&" would be another key.
+func marshalPlain(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // UnmarshalRecord reads a value of the offsets topic. A nil record without an error is a reset: an

@@ -2,7 +2,6 @@ package offsets
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,11 +84,11 @@ type Store struct {
 
 // RecordKey returns the key of a connector's record, byte for byte as Kafka Connect writes it.
 func RecordKey(connector, prefix string) ([]byte, error) {
-	name, err := json.Marshal(connector)
+	name, err := marshalPlain(connector)
 	if err != nil {
 		return nil, fault.Wrap(fault.ConfigInvalid, "the connector's name is not a JSON string", err)
 	}
-	server, err := json.Marshal(prefix)
+	server, err := marshalPlain(prefix)
 	if err != nil {
 		return nil, fault.Wrap(fault.ConfigInvalid, "topic.prefix is not a JSON string", err)
 	}
@@ -264,8 +263,8 @@ func (s *Store) dropProducer() {
 // to a producer whose transaction was aborted from outside.
 func isFenced(err error) bool {
 	for _, e := range []error{
-		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.FencedInstanceID,
-		kerr.InvalidTxnState, kerr.InvalidProducerIDMapping, kerr.TransactionCoordinatorFenced,
+		kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState,
+		kerr.InvalidProducerIDMapping,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -41,22 +41,22 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
 	defer cancel()
 	var value []byte
-	leader, offset := int32(-1), int64(0)
+	where, offset := place{leader: -1}, int64(0)
 	for offset < end {
-		if leader < 0 {
-			if leader, offset, err = s.leader(ctx, offset); err != nil {
+		if where.leader < 0 {
+			if where, offset, err = s.locate(ctx, offset); err != nil {
 				return nil, s.brokerFault("reading it", err)
 			}
 			continue
 		}
-		part, next, err := s.fetch(ctx, leader, offset)
+		part, next, err := s.fetch(ctx, where, offset)
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil, s.brokerFault(fmt.Sprintf("reading it: stopped at offset %d of %d", offset,
 				end), err)
 		case kerr.IsRetriable(err) || !isKafkaError(err):
-			leader = -1 // it moved, or its broker went away: ask again who leads
+			where.leader = -1 // it moved, or its broker went away: ask again who leads
 			if err := sleep(ctx, pollInterval); err != nil {
 				return nil, s.brokerFault("reading it", err)
 			}
@@ -74,39 +74,42 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 	return UnmarshalRecord(value)
 }
 
-// leader asks who leads the partition, and moves offset up to where the log begins.
-func (s *Store) leader(ctx context.Context, offset int64) (int32, int64, error) {
+// place is where the partition can be read; leader -1 is not known.
+type place struct {
+	leader int32
+	topic  kadm.TopicID
+}
+
+// locate asks who leads the partition, and moves offset up to where the log begins.
+func (s *Store) locate(ctx context.Context, offset int64) (place, int64, error) {
+	where := place{leader: -1}
 	detail, err := s.describe(ctx)
 	if err != nil {
-		return -1, offset, err
+		return where, offset, err
 	}
 	part, ok := detail.Partitions[s.partition]
 	if !ok {
-		return -1, offset, kerr.UnknownTopicOrPartition
+		return where, offset, kerr.UnknownTopicOrPartition
 	}
 	if part.Leader < 0 {
-		return -1, offset, sleep(ctx, pollInterval)
+		return where, offset, sleep(ctx, pollInterval)
 	}
 	start, err := s.offsetOf(ctx, s.admin.ListStartOffsets)
 	if err != nil {
-		return -1, offset, err
+		return where, offset, err
 	}
-	return part.Leader, max(offset, start), nil
+	return place{part.Leader, detail.ID}, max(offset, start), nil
 }
 
 // fetch reads once from offset on, and returns where the next fetch begins.
-func (s *Store) fetch(ctx context.Context, leader int32, offset int64) (kgo.FetchPartition, int64,
+func (s *Store) fetch(ctx context.Context, where place, offset int64) (kgo.FetchPartition, int64,
 	error,
 ) {
-	detail, err := s.describe(ctx)
-	if err != nil {
-		return kgo.FetchPartition{}, offset, err
-	}
 	part := kmsg.NewFetchRequestTopicPartition()
 	part.Partition, part.FetchOffset = s.partition, offset
 	part.PartitionMaxBytes = fetchBytes
 	topic := kmsg.NewFetchRequestTopic()
-	topic.Topic, topic.TopicID = s.opts.Topic, detail.ID
+	topic.Topic, topic.TopicID = s.opts.Topic, where.topic
 	topic.Partitions = append(topic.Partitions, part)
 	req := kmsg.NewPtrFetchRequest()
 	req.ReplicaID, req.SessionEpoch = -1, -1
@@ -114,7 +117,7 @@ func (s *Store) fetch(ctx context.Context, leader int32, offset int64) (kgo.Fetc
 	req.IsolationLevel = 1 // read_committed
 	req.Topics = append(req.Topics, topic)
 
-	kresp, err := s.client.Broker(int(leader)).Request(ctx, req)
+	kresp, err := s.client.Broker(int(where.leader)).Request(ctx, req)
 	if err != nil {
 		return kgo.FetchPartition{}, offset, err
 	}

@@ -148,15 +148,6 @@ func (tx *Tx) Done(err error) {
 	}
 }
 
-// Pending returns how many of the transaction's records are not confirmed yet.
-func (tx *Tx) Pending() int64 {
-	n := tx.pending.Load()
-	if !tx.single && n > 0 && tx.tracker.isOpen(tx) {
-		n--
-	}
-	return n
-}
-
 // Finish says that the transaction's Commit was read. end is Commit's end LSN, never its commit
 // LSN: a start at that one has the transaction sent again.
 func (t *Tracker) Finish(tx *Tx, end LSN) {
@@ -257,12 +248,6 @@ func (t *Tracker) Advance(lsn LSN) bool {
 	}
 	t.moveLocked(Mark{LSN: lsn, XID: t.mark.XID, CommitMicros: t.mark.CommitMicros})
 	return true
-}
-
-func (t *Tracker) isOpen(tx *Tx) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.open == tx
 }
 
 func (t *Tracker) fail(err error) {

@@ -1,0 +1,41 @@
+package offsets
+
+import (
+	"testing"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
+
+func TestPositionsMoveInOrder(t *testing.T) {
+	p := NewPositions(10)
+	p.Receive(30)
+	p.Receive(20)
+	for _, step := range []error{p.Confirm(30), p.Store(20), p.Flush(20), p.Flush(20)} {
+		if step != nil {
+			t.Fatal(step)
+		}
+	}
+	if got := p.Snapshot(); got != (PositionSet{Received: 30, Confirmed: 30, Stored: 20, Flushed: 20}) {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestPositionsRefuseEachWrongOrder(t *testing.T) {
+	for name, step := range map[string]func(*Positions) error{
+		"flushed above stored":     func(p *Positions) error { return p.Flush(21) },
+		"stored above confirmed":   func(p *Positions) error { return p.Store(31) },
+		"confirmed above received": func(p *Positions) error { return p.Confirm(41) },
+		"flushed falls":            func(p *Positions) error { return p.Flush(9) },
+		"stored falls":             func(p *Positions) error { return p.Store(19) },
+		"confirmed falls":          func(p *Positions) error { return p.Confirm(29) },
+	} {
+		p := &Positions{now: PositionSet{Received: 40, Confirmed: 30, Stored: 20, Flushed: 10}}
+		err := step(p)
+		if !fault.Has(err, fault.Internal) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if p.Snapshot() != (PositionSet{Received: 40, Confirmed: 30, Stored: 20, Flushed: 10}) {
+			t.Errorf("%s: moved to %+v", name, p.Snapshot())
+		}
+	}
+}
