@@ -86,7 +86,7 @@ func oneOf(values []string) string {
 // nameParts is how many parts, separated by dots, the names have that a list is matched with.
 func nameParts(key string) int {
 	switch {
-	case strings.HasPrefix(key, "schema."), strings.HasPrefix(key, "message.prefix."):
+	case strings.HasPrefix(key, "schema."):
 		return 1
 	case key == "key.text.columns":
 		return 3
@@ -97,7 +97,8 @@ func nameParts(key string) int {
 
 func (s *section) checkRegexes(name string, k Key, v value) {
 	entries := v.entries()
-	if len(entries) == 0 && strings.HasSuffix(name, "include.list") {
+	message := strings.HasPrefix(name, "message.") // a prefix is no name of PostgreSQL's
+	if len(entries) == 0 && strings.HasSuffix(name, "include.list") && !message {
 		// Debezium takes it for "all", which nobody who wrote the key can have meant.
 		s.violate(name, v.line, "an empty list", "at least one expression",
 			"remove the key to capture everything")
@@ -112,14 +113,11 @@ func (s *section) checkRegexes(name string, k Key, v value) {
 			s.violate(name, v.line, found, "a regular expression (RE2 syntax)", text)
 			continue
 		}
-		if v.referenced {
+		if v.referenced || message {
 			continue
 		}
 		want := nameParts(name)
 		parts, plain := plainParts(entry)
-		if strings.HasPrefix(name, "message.") {
-			continue // a prefix is no name of PostgreSQL's
-		}
 		if plain && len(parts) < want {
 			s.warn(name, v.line, fmt.Sprintf("%s matches nothing: a name here has %d parts, %s",
 				show(entry), want, [...]string{
@@ -141,7 +139,9 @@ func unescapeDots(entry string) string { return strings.ReplaceAll(entry, `\.`, 
 func (s *section) regexes(name string) []*regexp.Regexp {
 	var compiled []*regexp.Regexp
 	for _, entry := range s.list(name) {
-		entry, _ = cutNames(entry)
+		if !strings.HasPrefix(name, "message.") {
+			entry, _ = cutNames(entry)
+		}
 		if re, err := compile(entry); err == nil {
 			compiled = append(compiled, re)
 		}
