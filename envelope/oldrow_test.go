@@ -76,7 +76,8 @@ var shapes = []shape{
 		want: []string{"u key=(1) KEY before=- key=(1) after=(1,2,3)"},
 	},
 	{
-		name: "DEFAULT delete", identity: byDefault, kind: remove, oldKind: 'K', old: row("1", null, null),
+		name: "DEFAULT delete", identity: byDefault, kind: remove,
+		oldKind: 'K', old: row("1", null, null),
 		want: []string{"d key=(1) KEY before=- key=(1) after=-", "d key=(1) tombstone"},
 	},
 	{
@@ -111,7 +112,8 @@ var shapes = []shape{
 		want: []string{"d key=- FULL before=(null,a,b) key=- after=-"},
 	},
 	{
-		name: "FULL, table gone from the catalog", identity: byFull, info: schema.TableInfo{Missing: true},
+		name: "FULL, table gone from the catalog", identity: byFull,
+		info: schema.TableInfo{Missing: true},
 		kind: remove, oldKind: 'O', old: row("1", "a", "b"),
 		want: []string{"d key=- FULL before=(1,a,b) key=- after=-"},
 	},
