@@ -62,22 +62,27 @@ func (t *Table) admit(old *oldRow) error {
 		return nil
 	}
 	rel := t.Relation
+	if t.beforeRequired {
+		return fault.New(fault.BeforeImageMissing, "the log does not carry the complete old row of a "+
+			"change of table "+tableName(rel)).With(identityFound(rel),
+			"FULL, since before.image.required names it", alterFull(rel)+forLeaves)
+	}
+	if !t.HasKey() {
+		return fault.New(fault.ReplicaIdentityUnusable, "a change of table "+tableName(rel)+
+			" does not say which row it is about: the table has no key").With(identityFound(rel),
+			"a key, or FULL on the table and each of its partitions", alterFull(rel)+forLeaves)
+	}
+	return nil
+}
+
+const forLeaves = ", and the same for each of its partitions"
+
+func identityFound(rel *schema.Relation) string {
 	found := "REPLICA IDENTITY " + identityWord[rel.Identity]
 	if rel.Identity == schema.IdentityFull {
 		found += " on the table, but not on each of its partitions"
 	}
-	if t.beforeRequired {
-		return fault.New(fault.BeforeImageMissing, "the log does not carry the complete old row of a "+
-			"change of table "+tableName(rel)).With(found, "FULL, since before.image.required names it",
-			alterFull(rel)+", and the same for each of its partitions")
-	}
-	if !t.HasKey() {
-		return fault.New(fault.ReplicaIdentityUnusable, "a change of table "+tableName(rel)+
-			" does not say which row it is about: the table has no key").With(found,
-			"a key, or FULL on the table and each of its partitions", alterFull(rel)+
-				", and the same for each of its partitions")
-	}
-	return nil
+	return found
 }
 
 var identityWord = map[schema.Identity]string{
