@@ -172,7 +172,6 @@ func (s *Store) Fence(ctx context.Context) error {
 	producer, err := kgo.NewClient(append(s.opts.clientOpts(),
 		kgo.TransactionalID(TransactionalID(s.opts.Connector)),
 		kgo.TransactionTimeout(s.opts.TransactionTimeout),
-		kgo.RecordDeliveryTimeout(s.opts.CallTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	)...)
@@ -237,7 +236,7 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 	record := &kgo.Record{
 		Topic: s.opts.Topic, Partition: s.partition, Key: s.key, Value: value,
 	}
-	if err := s.producer.ProduceSync(ctx, record).FirstErr(); err != nil {
+	if err := s.produce(ctx, record); err != nil {
 		return s.writeFault("storing a position", err)
 	}
 	err := s.producer.EndTransaction(ctx, kgo.TryCommit)
@@ -248,6 +247,19 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 		return s.writeFault("committing a position", err)
 	}
 	return s.brokerFault("committing a position", errors.Join(ErrUnknownOutcome, err))
+}
+
+// produce waits for the broker, but no longer than ctx: the client itself does not give up on an
+// idempotent record that it has sent, since it cannot know. Whoever calls closes the client then.
+func (s *Store) produce(ctx context.Context, record *kgo.Record) error {
+	done := make(chan error, 1)
+	s.producer.Produce(ctx, record, func(_ *kgo.Record, err error) { done <- err })
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("no answer from the broker: %w", ctx.Err())
+	}
 }
 
 // dropProducer throws the producer away without a word to the broker.

@@ -77,28 +77,28 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 // place is where the partition can be read; leader -1 is not known.
 type place struct {
 	leader int32
-	topic  kadm.TopicID
+	topic  [16]byte
 }
 
 // locate asks who leads the partition, and moves offset up to where the log begins.
 func (s *Store) locate(ctx context.Context, offset int64) (place, int64, error) {
 	where := place{leader: -1}
-	detail, err := s.describe(ctx)
+	info, err := s.describe(ctx)
 	if err != nil {
 		return where, offset, err
 	}
-	part, ok := detail.Partitions[s.partition]
+	leader, ok := info.leaders[s.partition]
 	if !ok {
 		return where, offset, kerr.UnknownTopicOrPartition
 	}
-	if part.Leader < 0 {
+	if leader < 0 {
 		return where, offset, sleep(ctx, pollInterval)
 	}
 	start, err := s.offsetOf(ctx, s.admin.ListStartOffsets)
 	if err != nil {
 		return where, offset, err
 	}
-	return place{part.Leader, detail.ID}, max(offset, start), nil
+	return place{leader, info.id}, max(offset, start), nil
 }
 
 // fetch reads once from offset on, and returns where the next fetch begins.

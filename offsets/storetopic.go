@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 )
@@ -21,12 +21,12 @@ const pollInterval = 50 * time.Millisecond
 func (s *Store) ensureTopic(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
 	defer cancel()
-	detail, err := s.describe(ctx)
+	info, err := s.describe(ctx)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		if err := s.create(ctx); err != nil {
 			return s.brokerFault("creating it", err)
 		}
-		detail, err = s.awaitTopic(ctx)
+		info, err = s.awaitTopic(ctx)
 	}
 	if err != nil {
 		return s.brokerFault("describing it", err)
@@ -36,25 +36,44 @@ func (s *Store) ensureTopic(ctx context.Context) error {
 	}
 	// The sticky key partitioner is Java's default one for records with a key: murmur2.
 	partitioner := kgo.StickyKeyPartitioner(nil).ForTopic(s.opts.Topic)
-	s.partition = int32(partitioner.Partition(&kgo.Record{Key: s.key}, len(detail.Partitions)))
+	s.partition = int32(partitioner.Partition(&kgo.Record{Key: s.key}, len(info.leaders)))
 	return nil
 }
 
-func (s *Store) describe(ctx context.Context) (kadm.TopicDetail, error) {
-	topics, err := s.admin.ListTopics(ctx, s.opts.Topic)
+// topicInfo is what a metadata answer says about the topic.
+type topicInfo struct {
+	id      [16]byte
+	leaders map[int32]int32 // by partition; -1 while there is none
+}
+
+// describe asks a broker itself: the client's cached metadata may be seconds old, which is wrong
+// for a topic that was just made and for a partition whose leader moved.
+func (s *Store) describe(ctx context.Context) (topicInfo, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.AllowAutoTopicCreation = false
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = kmsg.StringPtr(s.opts.Topic)
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {
-		return kadm.TopicDetail{}, err
+		return topicInfo{}, err
 	}
-	detail, ok := topics[s.opts.Topic]
-	switch {
-	case !ok:
-		return detail, kerr.UnknownTopicOrPartition
-	case detail.Err != nil:
-		return detail, detail.Err
-	case len(detail.Partitions) == 0:
-		return detail, kerr.UnknownTopicOrPartition
+	if len(resp.Topics) != 1 {
+		return topicInfo{}, fmt.Errorf("the broker described %d topics instead of 1",
+			len(resp.Topics))
 	}
-	return detail, nil
+	t := resp.Topics[0]
+	if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+		return topicInfo{}, err
+	}
+	if len(t.Partitions) == 0 {
+		return topicInfo{}, kerr.UnknownTopicOrPartition
+	}
+	info := topicInfo{id: t.TopicID, leaders: make(map[int32]int32, len(t.Partitions))}
+	for _, p := range t.Partitions {
+		info.leaders[p.Partition] = p.Leader
+	}
+	return info, nil
 }
 
 func (s *Store) create(ctx context.Context) error {
@@ -71,14 +90,14 @@ func (s *Store) create(ctx context.Context) error {
 }
 
 // awaitTopic waits until a topic that was just made is known to the broker that answers.
-func (s *Store) awaitTopic(ctx context.Context) (kadm.TopicDetail, error) {
+func (s *Store) awaitTopic(ctx context.Context) (topicInfo, error) {
 	for {
-		detail, err := s.describe(ctx)
+		info, err := s.describe(ctx)
 		if err == nil || !kerr.IsRetriable(err) && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			return detail, err
+			return info, err
 		}
 		if waitErr := sleep(ctx, pollInterval); waitErr != nil {
-			return detail, fmt.Errorf("the new topic does not appear: %w", errors.Join(waitErr, err))
+			return info, fmt.Errorf("the new topic does not appear: %w", errors.Join(waitErr, err))
 		}
 	}
 }
