@@ -26,7 +26,8 @@ func TestIdentifySaysWhatTheServerIs(t *testing.T) {
 		t.Fatalf("%+v, want system %s, timeline 1, database %s, WAL from %s on",
 			got, id, s.db.Name, before)
 	}
-	if v := query[int](s, "SELECT current_setting('server_version_num')::int"); c.ServerVersion() != v {
+	v := query[int](s, "SELECT current_setting('server_version_num')::int")
+	if c.ServerVersion() != v {
 		t.Errorf("version %d, want %d", c.ServerVersion(), v)
 	}
 	if pid := query[int](s, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walsender'"+

@@ -19,13 +19,16 @@ const (
 	// bufferBytes is the read buffer's ordinary size. It holds some thousand rows, and still fits a
 	// processor's cache.
 	bufferBytes = 1 << 20
+	// shrinkAfter is how many reads a buffer that grew is kept for the next large message.
+	shrinkAfter = 16
 )
 
 // buffer is the read buffer: bytes r to w are read and not yet parsed. It grows as the bytes of a
 // large message arrive, never by what a header claims.
 type buffer struct {
-	bytes []byte
-	r, w  int
+	bytes    []byte
+	r, w     int
+	unneeded int // reads since more than bufferBytes were in use
 }
 
 // message returns the next whole message of the protocol, whose body is borrowed until the buffer
@@ -54,21 +57,33 @@ func (b *buffer) message() (kind byte, body []byte, ok bool, err error) {
 	return kind, have[headerBytes : 1+length : 1+length], true, nil
 }
 
-// space makes room behind the unread bytes and returns it.
+// space makes room behind the unread bytes and returns it: what is missing of the next message, and
+// at least what an ordinary buffer has left.
 func (b *buffer) space() []byte {
 	left := b.w - b.r
-	if left == 0 && len(b.bytes) > bufferBytes {
-		b.bytes = make([]byte, bufferBytes) // a large message is over
+	if b.w > bufferBytes {
+		b.unneeded = 0
+	} else {
+		b.unneeded++
 	}
-	if left == len(b.bytes) {
+	switch {
+	case left == len(b.bytes):
 		grown := make([]byte, max(2*len(b.bytes), bufferBytes))
-		copy(grown, b.bytes[b.r:b.w])
+		copy(grown, b.bytes)
 		b.bytes = grown
-	} else if b.r > 0 {
+	case len(b.bytes) > bufferBytes && left < bufferBytes && b.unneeded >= shrinkAfter:
+		shrunk := make([]byte, bufferBytes)
+		copy(shrunk, b.bytes[b.r:b.w])
+		b.bytes = shrunk
+	case b.r > 0:
 		copy(b.bytes, b.bytes[b.r:b.w])
 	}
 	b.r, b.w = 0, left
-	return b.bytes[b.w:]
+	end := bufferBytes
+	if left >= headerBytes {
+		end = max(end, 1+int(binary.BigEndian.Uint32(b.bytes[1:])))
+	}
+	return b.bytes[left:min(end, len(b.bytes))]
 }
 
 // serverErrorOf decodes an ErrorResponse or NoticeResponse.
