@@ -128,11 +128,7 @@ func (s *section) database() Database {
 	if v, ok := s.raw("database.hostname"); ok {
 		for _, host := range strings.Split(d.Host, ",") {
 			if !isHost(strings.TrimSpace(host)) {
-				found := show(host)
-				if v.referenced || strings.Contains(host, "@") {
-					found = "****"
-				}
-				s.violate("database.hostname", v.line, found,
+				s.violate("database.hostname", v.line, s.shown("database.hostname", host),
 					"a host name, an IP address, or the directory of a Unix socket",
 					"the port stands in database.port")
 			}
@@ -190,8 +186,8 @@ func splitStatements(text string) []string {
 
 func (s *section) filter() Filter {
 	for _, level := range []string{"schema", "table"} {
-		v, include := s.raw(level + ".include.list")
-		if include && s.has(level+".exclude.list") {
+		v, exclude := s.raw(level + ".exclude.list")
+		if exclude && s.has(level+".include.list") {
 			s.violate(level+".exclude.list", v.line, "", "",
 				"given beside "+level+".include.list: remove one of them")
 		}
@@ -214,7 +210,7 @@ func (s *section) skipped() map[byte]bool {
 			skipped[op[0]] = true
 		default:
 			v := s.values["skipped.operations"]
-			s.violate("skipped.operations", v.line, show(op), "some of c, u, d and t; or none alone",
+			s.violate("skipped.operations", v.line, s.shown("skipped.operations", op), "some of c, u, d and t; or none alone",
 				"")
 		}
 	}
@@ -246,11 +242,7 @@ func (s *section) keyColumns() []KeyColumns {
 		}
 		key, err := parseKeyColumns(entry)
 		if err != nil {
-			found := show(entry)
-			if v.referenced {
-				found = "****"
-			}
-			s.violate("message.key.columns", v.line, found, "TABLE:COLUMN,COLUMN;...", err.Error())
+			s.violate("message.key.columns", v.line, s.shown("message.key.columns", entry), "TABLE:COLUMN,COLUMN;...", err.Error())
 			continue
 		}
 		keys = append(keys, key)

@@ -21,7 +21,7 @@ func buildWorker(s *section, connectors []*section) Worker {
 	}
 	if !topicName.MatchString(w.OffsetTopic) || len(w.OffsetTopic) > maxTopicName {
 		v, _ := s.raw("offset.storage.topic")
-		s.violate("offset.storage.topic", v.line, show(w.OffsetTopic),
+		s.violate("offset.storage.topic", v.line, s.shown("offset.storage.topic", w.OffsetTopic),
 			"letters, digits, dot, underscore, hyphen, up to 249", "")
 	}
 	if s.integer("offset.storage.replication.factor") == 0 {
@@ -138,12 +138,7 @@ func (s *section) checkHostPort(key, text string, anyHost bool) {
 		!strings.ContainsAny(host, "/@ \t") {
 		return
 	}
-	v := s.values[key]
-	found := show(text)
-	if v.referenced || strings.Contains(text, "@") {
-		found = "****"
-	}
-	s.violate(key, v.line, found, "host:port", "")
+	s.violate(key, s.values[key].line, s.shown(key, text), "host:port", "")
 }
 
 // buildRegistry makes the registry's settings from worker, or from converters' options.

@@ -105,12 +105,11 @@ func (s *section) checkRegexes(name string, k Key, v value) {
 	}
 	for _, entry := range entries {
 		if _, err := compile(entry); err != nil {
-			found := show(entry)
 			text := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 			if v.referenced {
-				found, text = "****", "it does not compile"
+				text = "it does not compile"
 			}
-			s.violate(name, v.line, found, "a regular expression (RE2 syntax)", text)
+			s.violate(name, v.line, s.shown(name, entry), "a regular expression (RE2 syntax)", text)
 			continue
 		}
 		if v.referenced || message {
@@ -157,11 +156,11 @@ func (s *section) checkPEM(name string, v value, path string) {
 	const fix = "a Java truststore is turned into PEM by: keytool -list -rfc -keystore FILE"
 	data, err := readSmall(path)
 	if err != nil {
-		s.violate(name, v.line, show(path), "a file of certificates", "the file "+err.Error())
+		s.violate(name, v.line, s.shown(name, path), "a file of certificates", "the file "+err.Error())
 		return
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(data) {
-		s.violate(name, v.line, show(path), "a file of certificates in PEM", fix)
+		s.violate(name, v.line, s.shown(name, path), "a file of certificates in PEM", fix)
 	}
 }
 
@@ -194,11 +193,14 @@ func crossCheck(sections []*section, connectors []*Connector) {
 				owner[cl] = c.Name
 				continue
 			}
-			line := s.line
+			line, found := s.line, cl.what
 			if v, ok := s.raw(cl.key); ok {
 				line = v.line
 			}
-			s.violate(cl.key, line, cl.what, "one of its own",
+			if s.values[cl.key].referenced {
+				found = "****"
+			}
+			s.violate(cl.key, line, found, "one of its own",
 				"connector "+other+" has the same: set another "+cl.key+" in one of them")
 		}
 	}

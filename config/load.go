@@ -61,6 +61,7 @@ type loader struct {
 
 // read reads and parses one file; what is wrong with it is a violation.
 func (l *loader) read(path string) (node, bool) {
+	l.files = append(l.files, path)
 	data, err := readSmall(path)
 	if err != nil {
 		l.violate(Violation{File: path, Fix: "the file " + err.Error()})
@@ -236,6 +237,7 @@ func (l *loader) finish(path string) (*File, []Warning, error) {
 		file.Connectors = append(file.Connectors, buildConnector(c, l.worker, &file.Worker))
 	}
 	crossCheck(l.connectors, file.Connectors)
+	l.sort()
 	if err := l.err(); err != nil {
 		return nil, l.warnings, err
 	}

@@ -56,7 +56,10 @@ func loadText(t *testing.T, text string) (*File, []string, []string) {
 func lines[T fmt.Stringer](dir string, messages []T) []string {
 	out := make([]string, len(messages))
 	for i, m := range messages {
-		out[i] = strings.ReplaceAll(m.String(), dir+string(filepath.Separator), "")
+		out[i] = m.String()
+		if dir != "" {
+			out[i] = strings.ReplaceAll(out[i], dir+string(filepath.Separator), "")
+		}
 	}
 	return out
 }

@@ -63,6 +63,15 @@ func (v value) found(k Key) string {
 	return show(v.text)
 }
 
+// shown quotes a part of a key's value for a message, unless it may be secret: what a reference
+// brought in, and what has the @ of an address with a password.
+func (s *section) shown(key, text string) string {
+	if s.values[key].referenced || strings.Contains(text, "@") {
+		return "****"
+	}
+	return show(text)
+}
+
 // settle resolves and checks every key of the section.
 func (s *section) settle(r resolver, worker *section) {
 	s.worker = worker
@@ -90,7 +99,7 @@ func (s *section) settle(r resolver, worker *section) {
 			continue
 		}
 		if !s.tree.has(k.Name) {
-			s.violate(k.Name, s.line, "", "", "missing: "+lowerFirst(k.Meaning))
+			s.violate(k.Name, s.line, "", "", "missing: "+lowerFirst(strings.TrimSuffix(k.Meaning, ".")))
 		}
 	}
 }

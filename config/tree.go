@@ -64,26 +64,35 @@ func parse(data []byte) (node, error) {
 		return parseJSON(data)
 	}
 	if line, deep := nesting(data); deep {
-		return node{}, &syntaxError{line: line, text: "too many nested brackets"}
+		return node{}, &syntaxError{line: line, text: "too deeply nested"}
 	}
 	return parseYAML(data)
 }
 
-// nesting reports where more flow brackets are open than maxDepth, wherever they stand: the YAML
-// parser recurses for each, and a stack that overflows cannot be recovered from.
+// nesting reports a line with more than maxDepth open flow brackets, or with so many "- " and "? "
+// at its beginning: the YAML parser recurses for each, and a stack that overflows cannot be
+// recovered from. Where brackets stand in text they count too, which no real file comes near.
 func nesting(data []byte) (line int, deep bool) {
-	depth := 0
+	brackets, indicators, atStart := 0, 0, true
 	line = 1
-	for _, c := range data {
+	for i, c := range data {
 		switch c {
 		case '\n':
-			line++
+			line, indicators, atStart = line+1, 0, true
+			continue
+		case ' ', '\t', '\r':
+			continue
 		case '[', '{':
-			if depth++; depth > maxDepth {
-				return line, true
-			}
+			brackets++
 		case ']', '}':
-			depth = max(0, depth-1)
+			brackets = max(0, brackets-1)
+		}
+		blankNext := i+1 < len(data) && (data[i+1] == ' ' || data[i+1] == '\t')
+		if atStart = atStart && blankNext && (c == '-' || c == '?'); atStart {
+			indicators++
+		}
+		if brackets > maxDepth || indicators > maxDepth {
+			return line, true
 		}
 	}
 	return 0, false
@@ -154,9 +163,8 @@ func (y *yamlReader) read(n ast.Node, depth int) (node, error) {
 		return node{kind: scalar, text: v.Value, line: line}, nil
 	case *ast.LiteralNode:
 		return node{kind: scalar, text: strings.TrimSuffix(v.Value.Value, "\n"), line: line}, nil
-	case *ast.BoolNode:
-		return node{kind: scalar, text: fmt.Sprint(v.Value), line: line}, nil
-	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		// As written: a password may look like one of these.
 		return node{kind: scalar, text: n.GetToken().Value, line: line}, nil
 	case *ast.NullNode:
 		implied := v.Token != nil && v.Token.Type == token.ImplicitNullType

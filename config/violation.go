@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,23 +88,34 @@ func position(file string, line int, where, key string) string {
 type report struct {
 	violations Violations
 	warnings   []Warning
+	files      []string // in the order they were given
 }
 
 func (r *report) violate(v Violation) { r.violations = append(r.violations, v) }
 
 func (r *report) warn(w Warning) { r.warnings = append(r.warnings, w) }
 
-// err returns nil, or the fault that lists every violation in the order of the files.
+// sort brings violations and warnings into the order of the files and their lines.
+func (r *report) sort() {
+	order := func(fileA string, lineA int, fileB string, lineB int) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(r.files, fileA), slices.Index(r.files, fileB)),
+			cmp.Compare(lineA, lineB),
+		)
+	}
+	slices.SortStableFunc(r.violations, func(a, b Violation) int {
+		return order(a.File, a.Line, b.File, b.Line)
+	})
+	slices.SortStableFunc(r.warnings, func(a, b Warning) int {
+		return order(a.File, a.Line, b.File, b.Line)
+	})
+}
+
+// err returns nil, or the fault that lists every violation.
 func (r *report) err() error {
 	if len(r.violations) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.violations, func(a, b Violation) int {
-		if a.File != b.File {
-			return 0
-		}
-		return a.Line - b.Line
-	})
 	text := "1 violation"
 	if n := len(r.violations); n > 1 {
 		text = fmt.Sprintf("%d violations", n)
