@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-cdc/tidemark/connector/decode"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -93,16 +94,20 @@ func TestReleaseFromAnotherGoroutine(t *testing.T) {
 	}
 }
 
-// A change that stops leaves nothing behind: dst as it came, and the next change is whole.
+// A change that stops in its last record leaves nothing behind: dst as it came, and the next
+// change is whole.
 func TestFaultRollsBack(t *testing.T) {
-	e := New(options())
+	o := options()
+	o.FailUnrepresentable = true
+	e := New(o)
 	rel := orders(byDefault)
 	table := compile(t, e, rel, withPK)
 	recs := encode(t, e, table, change(insert, rel, 0, nil, row("1", "a")))
 	used := len(recs[0].Buffer.Bytes)
-	got, err := e.Row(recs, table, change(update, rel, 'K', row("1", null), row("no number", "b")))
-	if err == nil || len(got) != 1 || len(recs[0].Buffer.Bytes) != used {
-		t.Fatalf("%d records, %d bytes instead of %d, %v", len(got), len(recs[0].Buffer.Bytes), used, err)
+	got, err := e.Row(recs, table, change(update, rel, 'K', row("1", null), row("2", "\xff")))
+	wantFault(t, err, fault.ValueUnrepresented)
+	if len(got) != 1 || len(recs[0].Buffer.Bytes) != used {
+		t.Fatalf("%d records, %d bytes instead of %d", len(got), len(recs[0].Buffer.Bytes), used)
 	}
 	got, err = e.Row(got, table, change(insert, rel, 0, nil, row("2", "c")))
 	if err != nil {
