@@ -3,7 +3,9 @@ package testenv
 import (
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -27,6 +29,10 @@ type FakeBrokerOptions struct {
 	TLS     bool // clients must use TLS and trust CAFile
 	SASL    bool // clients must authenticate, as BrokerUser or one of Options' kfake.User
 	ACLs    bool // only BrokerUser may do everything; others as their kfake.User says
+
+	// Advertise are the addresses that the brokers tell clients to connect to, one a broker, as
+	// those of proxies that lead to Addrs. Empty: Addrs.
+	Advertise []string
 
 	// Options are kfake's own: topics to begin with, users with ACLs, broker settings.
 	Options []kfake.Opt
@@ -75,6 +81,9 @@ func (b *FakeBroker) prepare(o FakeBrokerOptions) error {
 		b.addrs = append(b.addrs, fmt.Sprintf("127.0.0.1:%d", port))
 	}
 	b.options = append(b.options, kfake.Ports(ports...), kfake.DefaultNumPartitions(1))
+	if len(o.Advertise) > 0 {
+		b.options = append(b.options, kfake.ListenFn(b.advertise(o.Advertise)))
+	}
 	if o.Persist {
 		b.options = append(b.options, kfake.DataDir(filepath.Join(b.dir, "data")))
 	}
@@ -103,7 +112,31 @@ func (b *FakeBroker) prepare(o FakeBrokerOptions) error {
 	return nil
 }
 
-// Addrs returns the addresses of the brokers, the same over Stop and Start.
+// advertise returns a function that listens on an address of Addrs and claims to listen on the
+// advertised one, which is where the cluster takes what it tells clients from.
+func (b *FakeBroker) advertise(addrs []string) func(network, addr string) (net.Listener, error) {
+	return func(network, addr string) (net.Listener, error) {
+		l, err := net.Listen(network, addr)
+		i := slices.Index(b.addrs, addr)
+		if err != nil || i < 0 || i >= len(addrs) {
+			return l, err
+		}
+		claimed, err := net.ResolveTCPAddr(network, addrs[i])
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		return claimingListener{Listener: l, claimed: claimed}, nil
+	}
+}
+
+type claimingListener struct {
+	net.Listener
+	claimed net.Addr
+}
+
+func (l claimingListener) Addr() net.Addr { return l.claimed }
+
+// Addrs returns the addresses that the brokers listen on, the same over Stop and Start.
 func (b *FakeBroker) Addrs() []string { return append([]string(nil), b.addrs...) }
 
 // Cluster returns the running cluster, for kfake's faults, followers and state; nil while stopped.

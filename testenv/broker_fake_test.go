@@ -161,3 +161,28 @@ func TestTheFakeBrokerDemandsTLSAndAPassword(t *testing.T) {
 		t.Error("the certificate was accepted without its authority")
 	}
 }
+
+func TestTheFakeBrokerSendsClientsThroughAProxy(t *testing.T) {
+	p, err := testenv.NewProxy("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	b := startFakeBroker(t, testenv.FakeBrokerOptions{Advertise: []string{p.Addr}})
+	p.SetTarget(b.Addrs()[0])
+	c := client(t, []string{p.Addr})
+	createTopic(t, c, "events")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	record := &kgo.Record{Topic: "events", Value: []byte("v")}
+	if err := c.ProduceSync(ctx, record).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	brokers, err := kadm.NewClient(c).ListBrokers(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := int(brokers[0].Port); got != p.Port() {
+		t.Errorf("the broker advertises port %d, wanted the proxy's %d", got, p.Port())
+	}
+}
