@@ -137,7 +137,10 @@ func printEvents(ctx context.Context, out io.Writer, r *consume.Reader, o *tailO
 	for n := 0; o.count == 0 || n < o.count; n++ {
 		m, err := r.Next(ctx)
 		if err != nil {
-			return errors.Join(err, buffered.Flush())
+			if flushErr := buffered.Flush(); flushErr != nil {
+				return flushErr
+			}
+			return err
 		}
 		if err := print(m); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/linkedin/goavro/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 )
@@ -83,4 +84,28 @@ func (d *decoders) of(ctx context.Context, id int) (*decoder, error) {
 	}
 	d.byID[id] = dec
 	return dec, nil
+}
+
+// message decodes a record.
+func (d *decoders) message(ctx context.Context, rec *kgo.Record) (*Message, error) {
+	m := &Message{
+		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Time: rec.Timestamp.UTC(),
+		KeyBytes: rec.Key, ValueBytes: rec.Value,
+	}
+	var ended error
+	if m.Key, m.KeyID, m.KeyErr, ended = d.decode(ctx, rec.Key); ended != nil {
+		return nil, ended
+	}
+	if m.Value, m.ValueID, m.ValueErr, ended = d.decode(ctx, rec.Value); ended != nil {
+		return nil, ended
+	}
+	for _, h := range rec.Headers {
+		m.Headers = append(m.Headers, Header{Key: h.Key, Value: headerText(h.Value), Raw: h.Value})
+		if h.Key == headerKeyNew || h.Key == headerKeyOld {
+			if m.OtherKey, _, _, ended = d.decode(ctx, h.Value); ended != nil {
+				return nil, ended
+			}
+		}
+	}
+	return m, nil
 }

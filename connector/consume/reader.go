@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,8 @@ type Options struct {
 	ReadCommitted bool
 	Logger        *slog.Logger // nil: discarded
 
-	extra []kgo.Opt // tests: shorter waits
+	// Tests wait less; 0 is the constant of the same name.
+	lookEvery, quietEnd time.Duration
 }
 
 // Reader reads topics. It is for one goroutine.
@@ -83,6 +85,7 @@ func New(ctx context.Context, o Options) (*Reader, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.lookEvery, o.quietEnd = cmp.Or(o.lookEvery, lookEvery), cmp.Or(o.quietEnd, quietEnd)
 	opts, err := kafkadial.Options(o.Kafka)
 	if err != nil {
 		return nil, err
@@ -100,7 +103,7 @@ func New(ctx context.Context, o Options) (*Reader, error) {
 		// An offset that retention has deleted meanwhile: go on with the oldest there is.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 	)
-	client, err := kgo.NewClient(append(opts, o.extra...)...)
+	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fault.Wrap(fault.ConfigInvalid, "a consumer setting is refused", err)
 	}
@@ -222,7 +225,7 @@ func (r *Reader) Next(ctx context.Context) (*Message, error) {
 			if r.passed(rec) {
 				continue
 			}
-			return r.message(ctx, rec)
+			return r.decode.message(ctx, rec)
 		}
 		if r.o.ExitAtEnd && r.open == 0 {
 			return nil, io.EOF
@@ -250,7 +253,7 @@ func (r *Reader) passed(rec *kgo.Record) bool {
 
 // fetch waits for records, at most until topics are to be listed again.
 func (r *Reader) fetch(ctx context.Context) error {
-	pollCtx, cancel := context.WithDeadline(ctx, r.looked.Add(lookEvery))
+	pollCtx, cancel := context.WithDeadline(ctx, r.looked.Add(r.o.lookEvery))
 	fetches := r.client.PollFetches(pollCtx)
 	cancel()
 	if err := ctx.Err(); err != nil {
@@ -265,7 +268,7 @@ func (r *Reader) fetch(ctx context.Context) error {
 		r.moved = time.Now()
 		return nil
 	}
-	if time.Since(r.looked) < lookEvery {
+	if time.Since(r.looked) < r.o.lookEvery {
 		return nil
 	}
 	if r.o.ExitAtEnd {
@@ -286,7 +289,7 @@ func (r *Reader) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if time.Since(r.moved) >= quietEnd {
+	if time.Since(r.moved) >= r.o.quietEnd {
 		r.o.Logger.Debug("the last offsets belong to no record", "partitions", r.open)
 		r.open = 0
 	}
@@ -294,28 +297,4 @@ func (r *Reader) quiet(ctx context.Context) error {
 		return kafkadial.Wrap("Read", fmt.Sprint("topics ", names), kerr.UnknownTopicOrPartition)
 	}
 	return nil
-}
-
-// message decodes a record.
-func (r *Reader) message(ctx context.Context, rec *kgo.Record) (*Message, error) {
-	m := &Message{
-		Topic: rec.Topic, Partition: rec.Partition, Offset: rec.Offset, Time: rec.Timestamp.UTC(),
-		KeyBytes: rec.Key, ValueBytes: rec.Value,
-	}
-	var ended error
-	if m.Key, m.KeyID, m.KeyErr, ended = r.decode.decode(ctx, rec.Key); ended != nil {
-		return nil, ended
-	}
-	if m.Value, m.ValueID, m.ValueErr, ended = r.decode.decode(ctx, rec.Value); ended != nil {
-		return nil, ended
-	}
-	for _, h := range rec.Headers {
-		m.Headers = append(m.Headers, Header{Key: h.Key, Value: headerText(h.Value), Raw: h.Value})
-		if h.Key == headerKeyNew || h.Key == headerKeyOld {
-			if m.OtherKey, _, _, ended = r.decode.decode(ctx, h.Value); ended != nil {
-				return nil, ended
-			}
-		}
-	}
-	return m, nil
 }

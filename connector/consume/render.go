@@ -101,7 +101,7 @@ func (l *lines) event(m *Message, e *Event) {
 		at = e.Committed
 	}
 	fmt.Fprintf(l, "%s %s %s%s  %s  %s\n",
-		l.paint(faint, at.Format("15:04:05.000")), l.paint(op.color, op.word),
+		l.paint(faint, at.Format("2006-01-02 15:04:05.000")), l.paint(op.color, op.word),
 		l.paint(bold, safe(m.Table())), l.key(m), l.paint(image.color, image.text),
 		l.paint(faint, l.place(m)))
 	switch e.Op {
@@ -220,7 +220,7 @@ func (l *lines) other(m *Message) {
 		what = "  " + l.paint(red, "value unreadable: "+m.ValueErr.Error())
 	}
 	fmt.Fprintf(l, "%s %s %s%s%s  %s\n",
-		l.paint(faint, m.Time.Format("15:04:05.000")), l.paint(color, word),
+		l.paint(faint, m.Time.Format("2006-01-02 15:04:05.000")), l.paint(color, word),
 		l.paint(bold, safe(m.Table())), l.key(m), what, l.paint(faint, l.place(m)))
 	if m.Value == nil {
 		return
