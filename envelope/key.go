@@ -14,7 +14,7 @@ import (
 // primary key that the catalog knows; else none.
 func (e *Encoder) decideKey(t *Table, info schema.TableInfo) error {
 	rel := t.Relation
-	if names := e.o.KeyColumns(rel.Namespace, rel.Name); names != nil {
+	if names := e.o.KeyColumns(rel.Namespace, rel.Name); len(names) > 0 {
 		t.KeyReason = "message.key.columns"
 		return e.configuredKey(t, names, info)
 	}

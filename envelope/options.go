@@ -26,7 +26,7 @@ type Options struct {
 
 	// KeyText says of a key column that its Key field is a string with PostgreSQL's text.
 	KeyText func(schema, table, column string) bool
-	// KeyColumns returns message.key.columns of a table, in the order of the key; nil is the
+	// KeyColumns returns message.key.columns of a table, in the order of the key; none is the
 	// replica identity.
 	KeyColumns func(schema, table string) []string
 	// BeforeRequired says of a table that an UPDATE or DELETE without a full old row is a fault.

@@ -119,7 +119,8 @@ func (t *Table) SetIDs(key, value int) {
 }
 
 // LeafNotFull tells that the stream announced a leaf of this root whose identity is not FULL: rows
-// do not say which leaf they come from, so from now on old rows are KEY.
+// do not say which leaf they come from, so from now on old rows are KEY. It counts for this Table:
+// one that is compiled anew must be told again.
 func (t *Table) LeafNotFull() { t.leafNotFull.Store(true) }
 
 // ready is the guard in front of every event.
