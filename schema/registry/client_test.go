@@ -390,7 +390,8 @@ func TestCompatibility(t *testing.T) {
 	if err := r.SetCompat("t-value", sr.CompatFullTransitive); err != nil {
 		t.Fatal(err)
 	}
-	if level, err := c.Compatibility(t.Context(), "t-value"); err != nil || level != "FULL_TRANSITIVE" {
+	level, err := c.Compatibility(t.Context(), "t-value")
+	if err != nil || level != "FULL_TRANSITIVE" {
 		t.Errorf("with one: %q, %v", level, err)
 	}
 	if err := c.Ping(t.Context()); err != nil {
