@@ -13,11 +13,11 @@ const (
 	PublicationGone      ChangeKind = "publication_gone"      // gap for all its tables
 	PublicationRecreated ChangeKind = "publication_recreated" // another OID: gap for all
 	PublicationAltered   ChangeKind = "publication_altered"   // another xmin: gap for all
-	TableRowChanged      ChangeKind = "table_changed"         // taken out and put back, or altered: gap
+	TableRowChanged      ChangeKind = "table_changed"         // out and in again, or altered: gap
 	TableBack            ChangeKind = "table_back"            // was out and is in again: gap
 	TableOut             ChangeKind = "table_out"             // no longer captured; no gap yet
-	TableNew             ChangeKind = "table_new"             // never captured: its history begins here
-	NamespaceChanged     ChangeKind = "schema_changed"        // as the table kinds, for TABLES IN SCHEMA
+	TableNew             ChangeKind = "table_new"             // never captured: begins here
+	NamespaceChanged     ChangeKind = "schema_changed"        // as for tables (TABLES IN SCHEMA)
 	NamespaceBack        ChangeKind = "schema_back"
 	NamespaceOut         ChangeKind = "schema_out"
 	NamespaceNew         ChangeKind = "schema_new"

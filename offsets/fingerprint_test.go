@@ -143,8 +143,10 @@ var changeRows = []changeRow{
 		want:    []Change{{Kind: NamespaceOut, ID: 21, Name: "app"}},
 	},
 	{
-		name:    "a schema is back",
-		stored:  func(f *Fingerprint) { f.Namespaces, f.RemovedNamespaces = nil, []RemovedTable{{21, "app"}} },
+		name: "a schema is back",
+		stored: func(f *Fingerprint) {
+			f.Namespaces, f.RemovedNamespaces = nil, []RemovedTable{{21, "app"}}
+		},
 		want:    []Change{{Kind: NamespaceBack, ID: 21, Name: "app", Gap: true}},
 		present: func(f *Fingerprint) { f.Namespaces[0].OID = 750 },
 	},

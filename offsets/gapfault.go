@@ -11,7 +11,7 @@ import (
 const (
 	wayShow        = "tidemark offsets show prints stored and present side by side"
 	wayRepair      = "on.slot.gap: resnapshot takes a new snapshot of the tables concerned"
-	wayReset       = "tidemark offsets reset forgets the position, so that the next start is a fresh one"
+	wayReset       = "tidemark offsets reset forgets the position; the next start is a fresh one"
 	wayNewHistory  = "tidemark offsets reset --new-history accepts it and takes a new snapshot"
 	wayAcceptPub   = "tidemark offsets set --accept-publication, when nothing was lost"
 	wayAdopt       = "slot.adopt: true starts at the slot's position, without what came before"

@@ -15,7 +15,8 @@ func TestPositionsMoveInOrder(t *testing.T) {
 			t.Fatal(step)
 		}
 	}
-	if got := p.Snapshot(); got != (PositionSet{Received: 30, Confirmed: 30, Stored: 20, Flushed: 20}) {
+	want := PositionSet{Received: 30, Confirmed: 30, Stored: 20, Flushed: 20}
+	if got := p.Snapshot(); got != want {
 		t.Fatalf("%+v", got)
 	}
 }

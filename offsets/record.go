@@ -229,9 +229,10 @@ func (r *Record) check() error {
 }
 
 // unmarshalDebezium reads a record of Debezium's PostgreSQL connector, whose key has the same form.
-// Its lsn is a row's, which is no position; its lsn_commit is the last commit that it has handed on,
-// and a start there has that one transaction sent again. The cluster is unknown (system_id empty),
-// so the start-up matrix cannot tell another cluster from this one, only a position outside of it.
+// Its lsn is a row's, which is no position. Its lsn_commit is the last commit in front of that row:
+// everything before it was handed on, and at worst a start there has one transaction sent again.
+// The cluster is unknown (system_id empty), so the start-up matrix cannot tell another cluster
+// from this one, only a position outside of it.
 func unmarshalDebezium(raw map[string]json.RawMessage) (*Record, error) {
 	if raw["lsn_proc"] == nil && raw["lsn"] == nil {
 		return nil, unreadable("it is neither Tidemark's nor Debezium's", nil)

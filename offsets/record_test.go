@@ -159,8 +159,7 @@ func TestRecordUnreadable(t *testing.T) {
 	}
 }
 
-// Debezium's lsn is a row's; its lsn_commit is a commit LSN, from which that transaction is sent
-// again. Nothing in it names the cluster.
+// Debezium's lsn is a row's, so its lsn_commit is taken. Nothing in it names the cluster.
 func TestRecordOfDebezium(t *testing.T) {
 	r, err := UnmarshalRecord([]byte(`{"transaction_id":null,"lsn_proc":37752392,` +
 		`"messageType":"UPDATE","lsn_commit":37752320,"lsn":37752392,"txId":752,` +

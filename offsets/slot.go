@@ -29,9 +29,10 @@ type SlotInfo struct {
 	// or lost. (A lost slot must not look like one without a limit.)
 	SafeWALSize *int64
 
-	TwoPhase           bool
-	Conflicting        bool      // 16: invalidated by a conflict with recovery
-	InvalidationReason string    // 17: rows_removed, wal_level_insufficient, wal_removed, 18: idle_timeout
+	TwoPhase    bool
+	Conflicting bool // 16: invalidated by a conflict with recovery
+	// InvalidationReason (17): rows_removed, wal_level_insufficient, wal_removed; 18: idle_timeout.
+	InvalidationReason string
 	InactiveSince      time.Time // 17
 	Failover           bool      // 17
 	Synced             bool      // 17: a copy on a standby, which cannot be used there

@@ -1,0 +1,202 @@
+package offsets
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
+
+// deafConn lets the broker answer one kind of request, and loses the answer.
+type deafConn struct {
+	net.Conn
+	armed *atomic.Bool
+	lost  atomic.Bool
+}
+
+func (c *deafConn) Write(b []byte) (int, error) {
+	// Four bytes of size, two of the request's key.
+	if c.armed.Load() && len(b) > 6 && int16(binary.BigEndian.Uint16(b[4:])) == int16(kmsg.EndTxn) {
+		c.lost.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *deafConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.lost.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// The transaction is committed and the answer is lost: the store says that it does not know, does
+// not try again, and the next reading shows what is there.
+func TestStoreAnswerToTheCommitIsLost(t *testing.T) {
+	c := newCluster(t)
+	var armed atomic.Bool
+	s := fenced(t, c, func(o *StoreOptions) {
+		o.CallTimeout = time.Second
+		o.ClientOpts = append(o.ClientOpts, kgo.Dialer(
+			func(ctx context.Context, network, host string) (net.Conn, error) {
+				conn, err := new(net.Dialer).DialContext(ctx, network, host)
+				return &deafConn{Conn: conn, armed: &armed}, err
+			}))
+	})
+	mustSave(t, s, position(10))
+	armed.Store(true)
+	if err := s.Save(t.Context(), position(20)); !errors.Is(err, ErrUnknownOutcome) {
+		t.Fatalf("%v", err)
+	}
+	armed.Store(false)
+	if err := s.Save(t.Context(), position(30)); !errors.Is(err, ErrNotFenced) {
+		t.Fatalf("%v", err)
+	}
+	if err := s.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantLoad(t, s, 20)
+}
+
+// The commit never reaches the coordinator: the same from here, and the fence aborts it.
+func TestStoreCommitIsLost(t *testing.T) {
+	c := newCluster(t)
+	s := fenced(t, c, func(o *StoreOptions) { o.CallTimeout = time.Second })
+	mustSave(t, s, position(10))
+	c.ControlKey(int16(kmsg.EndTxn), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.EndTxnResponse)
+		resp.ErrorCode = kerr.UnknownServerError.Code
+		return resp, nil, true
+	})
+	if err := s.Save(t.Context(), position(20)); !errors.Is(err, ErrUnknownOutcome) {
+		t.Fatalf("%v", err)
+	}
+	if err := s.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantLoad(t, s, 10)
+}
+
+func TestStoreOnABrokerWithoutTransactions(t *testing.T) {
+	c := newCluster(t)
+	transactional := map[int16]bool{
+		int16(kmsg.InitProducerID): true, int16(kmsg.AddPartitionsToTxn): true,
+		int16(kmsg.EndTxn): true,
+	}
+	c.ControlKey(int16(kmsg.ApiVersions), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.ApiVersionsResponse)
+		kversion.V3_0_0().EachMaxKeyVersion(func(key, version int16) {
+			if !transactional[key] {
+				k := kmsg.NewApiVersionsResponseApiKey()
+				k.ApiKey, k.MaxVersion = key, version
+				resp.ApiKeys = append(resp.ApiKeys, k)
+			}
+		})
+		return resp, nil, true
+	})
+	s := openStore(t, c)
+	err := s.Fence(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "does not know transactions") {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestStoreBrokerUnreachableIsBounded(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	opts := StoreOptions{
+		ClientOpts: []kgo.Opt{kgo.SeedBrokers(addr)}, Topic: offsetsTopic, Connector: "shop",
+		Prefix: "shop", CallTimeout: 300 * time.Millisecond,
+	}
+	if _, err := OpenStore(t.Context(), opts); fault.CodeOf(err) != fault.BrokerUnreachable {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestStoreSaveIsBoundedWhenTheBrokerGoesAway(t *testing.T) {
+	c := newCluster(t)
+	s := fenced(t, c, func(o *StoreOptions) { o.CallTimeout = 500 * time.Millisecond })
+	mustSave(t, s, position(10))
+	c.Close()
+	if err := s.Save(t.Context(), position(20)); fault.CodeOf(err) != fault.BrokerUnreachable {
+		t.Fatalf("%v", err)
+	}
+	if err := s.Fence(t.Context()); fault.CodeOf(err) != fault.BrokerUnreachable {
+		t.Fatalf("%v", err)
+	}
+	if _, err := s.Load(t.Context()); fault.CodeOf(err) != fault.BrokerUnreachable {
+		t.Fatalf("%v", err)
+	}
+}
+
+// The broker takes the record and does not answer: the store does not wait for ever, and the
+// successor of its session reads what became of it.
+func TestStoreSaveIsBoundedWhenTheBrokerStalls(t *testing.T) {
+	c := newCluster(t)
+	s := fenced(t, c, func(o *StoreOptions) { o.CallTimeout = 500 * time.Millisecond })
+	mustSave(t, s, position(10))
+	release := make(chan struct{})
+	stall := func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.SleepControl(func() { <-release })
+		return nil, nil, false
+	}
+	c.ControlKey(int16(kmsg.Produce), stall)
+	if err := s.Save(t.Context(), position(20)); fault.CodeOf(err) != fault.BrokerUnreachable {
+		t.Fatalf("%v", err)
+	}
+	close(release)
+	if err := s.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantLoad(t, s, 10)
+	mustSave(t, s, position(30))
+	wantLoad(t, s, 30)
+}
+
+func TestStoreForbiddenTransactionalID(t *testing.T) {
+	c := newCluster(t)
+	s := openStore(t, c)
+	c.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+		resp.ErrorCode = kerr.TransactionalIDAuthorizationFailed.Code
+		return resp, nil, true
+	})
+	err := s.Fence(t.Context())
+	if fault.CodeOf(err) != fault.BrokerForbids ||
+		!strings.Contains(err.Error(), "tidemark-offsets-shop") {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestStoreFollowsAMovedPartition(t *testing.T) {
+	c := newCluster(t, kfake.NumBrokers(3))
+	s := fenced(t, c)
+	mustSave(t, s, position(10))
+	wantLoad(t, s, 10)
+	for node := range int32(3) {
+		if err := c.MoveTopicPartition(offsetsTopic, 0, node); err != nil {
+			t.Fatal(err)
+		}
+		wantLoad(t, s, 10+LSN(node))
+		mustSave(t, s, position(11+LSN(node)))
+	}
+}
