@@ -73,7 +73,9 @@ func looksEscaped(name string) bool {
 		return false
 	}
 	for _, c := range []byte(name[2:6]) {
-		if !(c >= '0' && c <= '9' || c >= 'A' && c <= 'F') {
+		switch {
+		case c >= '0' && c <= '9', c >= 'A' && c <= 'F':
+		default:
 			return false
 		}
 	}

@@ -120,7 +120,7 @@ func TestWhatIsGoneSince(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !info.Missing || info.PrimaryKey != nil && len(info.PrimaryKey) > 0 || info.IsRoot {
+		if !info.Missing || len(info.PrimaryKey) > 0 || info.IsRoot {
 			t.Errorf("%s: %+v", name, info)
 		}
 		got := schema.Resolve(rel.Columns[1], info.Types, schema.Options{}).PGName
