@@ -1,0 +1,195 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-cdc/tidemark/connector/source"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/internal/pgdial"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/schema/catalog"
+)
+
+// candidates reads every table of the database.
+func (s *session) candidates(ctx context.Context) ([]catalog.TableRow, error) {
+	rows, err := s.catalog.Candidates(ctx)
+	return rows, pgdial.Wrap(err)
+}
+
+// capturedRule says which rows of the publication concern us: the tables that a rule captures, and
+// every partitioned table, whose leaves may be captured under their own names.
+func (s *session) capturedRule(
+	ctx context.Context, cat *catalog.Catalog,
+) (func(uint32, string) bool, error) {
+	rows, err := cat.Candidates(ctx)
+	if err != nil {
+		return nil, pgdial.Wrap(err)
+	}
+	known := make(map[uint32]bool, len(rows))
+	for _, r := range rows {
+		known[r.OID] = r.Partitioned || s.cfg.Tables.Captured(r.Schema, r.Name)
+	}
+	return func(relid uint32, _ string) bool {
+		captured, ok := known[relid]
+		return captured || !ok
+	}, nil
+}
+
+// captured picks the tables that the rules capture and a publication would announce under their
+// own names: roots where it publishes by root, leaves where it does not.
+func (s *session) captured(rows []catalog.TableRow, viaRoot bool) []catalog.TableRow {
+	var out []catalog.TableRow
+	for _, r := range rows {
+		announced := !r.Partition
+		if !viaRoot {
+			announced = !r.Partitioned
+		}
+		if announced && s.cfg.Tables.Captured(r.Schema, r.Name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// checkTables refuses, before anything is made on the server, what could not work: no tables,
+// tables whose UPDATE and DELETE the server would reject once they are published, topics that
+// Kafka cannot tell apart.
+func (s *session) checkTables(ctx context.Context) error {
+	rows, err := s.candidates(ctx)
+	if err != nil {
+		return err
+	}
+	tables := s.captured(rows, s.cfg.PublishViaRoot)
+	if len(tables) == 0 && !s.cfg.Tables.CouldMatchLater() {
+		return fault.New(fault.NoTables, "no table of the database matches the configuration").
+			With("", "at least one", "correct table.include.list, or create the tables first")
+	}
+	if err := checkIdentities(rows, tables); err != nil {
+		return err
+	}
+	return checkTopics(s.cfg.TopicPrefix, tables)
+}
+
+// checkIdentities names the tables without a usable replica identity: publishing one makes every
+// UPDATE and DELETE on it fail, in the application. A root is judged by its leaves.
+func checkIdentities(all, tables []catalog.TableRow) error {
+	var bad []string
+	fix := ""
+	judge := func(t catalog.TableRow) {
+		if t.UsableIdentity() {
+			return
+		}
+		name := t.Schema + "." + t.Name
+		bad = append(bad, name)
+		if fix == "" {
+			fix = "ALTER TABLE " + source.QuoteTable(t.Schema, t.Name) + " REPLICA IDENTITY FULL, or " +
+				"add a primary key, or exclude the table"
+		}
+	}
+	for _, t := range tables {
+		if !t.Partitioned {
+			judge(t)
+			continue
+		}
+		for _, leaf := range all {
+			if leaf.RootOID == t.OID && !leaf.Partitioned {
+				judge(leaf)
+			}
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return fault.New(fault.ReplicaIdentityUnusable,
+		"once published, UPDATE and DELETE would fail on tables without a replica identity").
+		With(strings.Join(bad, ", "), "a primary key, a unique index as identity, or FULL", fix)
+}
+
+// checkTopics refuses tables that would share a topic: Kafka takes no two topics that differ only
+// in "." and "_", because its metrics cannot tell them apart.
+func checkTopics(prefix string, tables []catalog.TableRow) error {
+	seen := make(map[string]string, len(tables))
+	for _, t := range tables {
+		name := t.Schema + "." + t.Name
+		topic := schema.TopicName(prefix, t.Schema, t.Name)
+		if len(topic) > 249 {
+			return fault.New(fault.TopicsCollide, "the topic's name of table "+name+" is too long").
+				With(fmt.Sprintf("%d characters", len(topic)), "at most 249",
+					"choose a shorter topic.prefix or exclude the table")
+		}
+		folded := strings.ReplaceAll(topic, ".", "_")
+		if other, taken := seen[folded]; taken {
+			return fault.New(fault.TopicsCollide, "two tables would share a topic for Kafka").
+				With(other+" and "+name, "topics that differ in more than . and _",
+					"exclude one of the tables, or capture it with another connector and topic.prefix")
+		}
+		seen[folded] = name
+	}
+	return nil
+}
+
+// ensurePublication makes the publication as publication.autocreate.mode says, or adds the tables
+// that it lacks at a fresh start, when it has no history with us yet.
+func (s *session) ensurePublication(ctx context.Context) error {
+	present, err := s.src.Publication(ctx, s.cfg.Publication)
+	if err != nil {
+		return err
+	}
+	rows, err := s.candidates(ctx)
+	if err != nil {
+		return err
+	}
+	mode := s.cfg.PublicationAutocreate
+	switch {
+	case present == nil && mode == "disabled":
+		return fault.New(fault.PublicationMissing, "publication "+s.cfg.Publication+" does not exist").
+			With("publication.autocreate.mode: disabled", "the publication", "CREATE PUBLICATION "+
+				source.QuoteIdent(s.cfg.Publication)+" FOR TABLE ...")
+	case present == nil:
+		tables := names(s.captured(rows, s.cfg.PublishViaRoot))
+		if mode == "no_tables" {
+			tables = nil
+		}
+		return s.src.CreatePublication(ctx, s.cfg.Publication, tables,
+			mode == "all_tables", s.cfg.PublishViaRoot)
+	case mode != "filtered" || present.AllTables:
+		return nil
+	}
+	missing, err := s.unpublished(ctx, present, rows)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return s.src.AddTables(ctx, s.cfg.Publication, missing)
+}
+
+// unpublished lists captured tables that the publication does not announce.
+func (s *session) unpublished(
+	ctx context.Context, present *offsets.Fingerprint, rows []catalog.TableRow,
+) ([]source.Table, error) {
+	published, err := s.catalog.Published(ctx, s.cfg.Publication)
+	if err != nil {
+		return nil, pgdial.Wrap(err)
+	}
+	in := make(map[uint32]bool, len(published))
+	for _, p := range published {
+		in[p.Relation.OID] = true
+	}
+	var missing []source.Table
+	for _, t := range s.captured(rows, present.Root) {
+		if !in[t.OID] {
+			missing = append(missing, source.Table{Schema: t.Schema, Name: t.Name})
+		}
+	}
+	return missing, nil
+}
+
+func names(rows []catalog.TableRow) []source.Table {
+	out := make([]source.Table, len(rows))
+	for i, r := range rows {
+		out[i] = source.Table{Schema: r.Schema, Name: r.Name}
+	}
+	return out
+}

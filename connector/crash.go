@@ -1,0 +1,6 @@
+//go:build !crashpoints
+
+package connector
+
+// crashPoint is where tests kill the process (build tag crashpoints); nothing otherwise.
+func crashPoint(string) {}

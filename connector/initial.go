@@ -1,0 +1,263 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connector/snapshot"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/internal/pgdial"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/schema/catalog"
+)
+
+// progress is what a person is shown of a running snapshot.
+type progress struct {
+	tablesLeft atomic.Int64 // -1: no snapshot runs
+	rows       atomic.Int64
+	estimate   atomic.Int64 // -1: the planner has none
+}
+
+func (s *session) wantsSnapshot() bool { return s.cfg.SnapshotMode != "no_data" }
+
+// maxAttempts bounds how often tables are begun again because they were rewritten under the
+// snapshot: somebody truncates one in a loop.
+const maxAttempts = 20
+
+// snapshot reads the rows that were there before the stream, when the record says that this is
+// not done. The first attempt reads in the slot's own exported snapshot. One that is begun again,
+// after a crash or a rewrite, reads in a snapshot taken now: its r rows have a later pair, and
+// every change since the slot's point is still sent, so that a key that was deleted in between
+// gets its delete.
+func (s *session) snapshot(ctx context.Context) error {
+	s.progress.tablesLeft.Store(-1)
+	if s.record.Snapshot == nil || s.record.Snapshot.Done {
+		return s.onlySnapshot()
+	}
+	if !s.wantsSnapshot() {
+		return s.snapshotDone(ctx)
+	}
+	s.c.setState(StateSnapshot)
+	published, err := s.published(ctx)
+	if err != nil {
+		return err
+	}
+	for attempt := 0; len(published) > 0; attempt++ {
+		if attempt == maxAttempts {
+			return fault.New(fault.SnapshotBlocked, fmt.Sprintf(
+				"%d tables were truncated or rewritten under each of %d snapshots",
+				len(published), maxAttempts)).With(published[0].Relation.Name+" among them",
+				"a table that stands still for a moment", "start again when they are quiet")
+		}
+		if published, err = s.attempt(ctx, published); err != nil {
+			return err
+		}
+	}
+	return s.snapshotDone(ctx)
+}
+
+func (s *session) onlySnapshot() error {
+	if s.cfg.SnapshotMode == "initial_only" {
+		return errDone
+	}
+	return nil
+}
+
+// published lists the captured tables that the publication announces, with columns and filters.
+func (s *session) published(ctx context.Context) ([]catalog.Published, error) {
+	all, err := s.catalog.Published(ctx, s.cfg.Publication)
+	if err != nil {
+		return nil, pgdial.Wrap(err)
+	}
+	var out []catalog.Published
+	for _, p := range all {
+		if s.tables.captured(p.Relation) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// attempt reads tables in one snapshot, and returns those that were rewritten under it, as the
+// catalog has them now.
+func (s *session) attempt(
+	ctx context.Context, tables []catalog.Published,
+) (again []catalog.Published, err error) {
+	reader, at, err := s.openReader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	if err := s.storeAttempt(ctx, reader, at, tables); err != nil {
+		return nil, err
+	}
+	crashPoint("snapshot-begun")
+	for i, p := range tables {
+		s.progress.tablesLeft.Store(int64(len(tables) - i))
+		s.metrics.SnapshotTablesRemaining(len(tables) - i)
+		err := s.readTable(ctx, reader, p, at)
+		switch {
+		case errors.Is(err, snapshot.ErrRewritten), errors.Is(err, snapshot.ErrGone):
+			now, lookErr := s.catalog.RelationOf(ctx, p.Relation.OID, s.cfg.Publication)
+			if errors.Is(lookErr, catalog.ErrNoRelation) {
+				s.log.Warn("a table went away during its snapshot", "table", tableName(p.Relation))
+				err = s.tableState(ctx, p.Relation, offsets.TableSkipped, 0)
+			} else if err = pgdial.Wrap(lookErr); err == nil {
+				s.log.Warn("a table was rewritten during its snapshot; it begins again",
+					"table", tableName(p.Relation))
+				again = append(again, now)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return again, nil
+}
+
+// openReader returns the slot's exported snapshot the first time, one taken now after that.
+func (s *session) openReader(ctx context.Context) (*snapshot.Reader, offsets.LSN, error) {
+	if r := s.exported; r != nil {
+		s.exported = nil
+		return r, s.begin, nil
+	}
+	// Read before the wait for commits in flight: whatever the snapshot does not see commits later.
+	at, err := s.src.WALInsert(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := snapshot.OpenSettled(ctx, snapshot.Options{
+		Database: s.cfg.Database, AppName: s.c.appName(), LockTimeout: s.cfg.SnapshotLockTimeout,
+	}, func(text string) { s.log.Warn(text) })
+	return r, at, err
+}
+
+// storeAttempt stores the attempt before a row of it is produced.
+func (s *session) storeAttempt(
+	ctx context.Context, r *snapshot.Reader, at offsets.LSN, tables []catalog.Published,
+) error {
+	until, err := r.WALInsert(ctx)
+	if err != nil {
+		return err
+	}
+	xmin, xmax, running, err := snapshot.ParseDescriptor(r.Descriptor)
+	if err != nil {
+		return err
+	}
+	return s.saveRecord(ctx, func(rec *offsets.Record) {
+		state := cloneState(rec.Snapshot)
+		a := offsets.SnapshotAttempt{
+			ID: len(state.Attempts) + 1, Position: at, Until: until, XMin: xmin, XMax: xmax,
+			Running: running, Exact: at == s.begin,
+		}
+		state.Attempts = append(state.Attempts, a)
+		for _, p := range tables {
+			t := state.Tables[tableName(p.Relation)]
+			t.Status, t.OID, t.Last, t.Rows = offsets.TableRunning, p.Relation.OID, a.ID, 0
+			if t.First == 0 {
+				t.First = a.ID
+			}
+			state.Tables[tableName(p.Relation)] = t
+		}
+		rec.Snapshot = state
+	})
+}
+
+// cloneState copies what is about to change: the record that is stored stays as it is.
+func cloneState(in *offsets.SnapshotState) *offsets.SnapshotState {
+	out := *in
+	out.Attempts = append([]offsets.SnapshotAttempt(nil), in.Attempts...)
+	out.Tables = make(map[string]offsets.TableState, len(in.Tables))
+	for k, v := range in.Tables {
+		out.Tables[k] = v
+	}
+	return &out
+}
+
+// readTable sends every row of one table and waits until the broker has them all.
+func (s *session) readTable(
+	ctx context.Context, r *snapshot.Reader, p catalog.Published, at offsets.LSN,
+) error {
+	t, err := s.tables.lookup(ctx, p.Relation)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	s.progress.rows.Store(0)
+	s.progress.estimate.Store(r.Estimate(ctx, p.Relation.OID))
+	s.log.Info("reading a table", "table", tableName(p.Relation), "estimate",
+		s.progress.estimate.Load())
+	from := envelope.Snapshot{
+		Pos:    offsets.Position{History: s.record.History, CommitLSN: at, Index: -1},
+		Micros: began.UnixMicro(), LSN: at,
+	}
+	said := began
+	rows, err := r.Read(ctx, snapshot.Table{Relation: p.Relation, Filter: p.RowFilter},
+		func(row schema.Tuple) error {
+			n := s.progress.rows.Add(1)
+			if n%1024 == 0 && time.Since(said) > 10*time.Second {
+				said = time.Now()
+				s.sayProgress(tableName(p.Relation), began)
+			}
+			return s.snapshotRow(ctx, t, row, from, nil)
+		})
+	if err != nil {
+		return err
+	}
+	if err := s.producer.Flush(ctx); err != nil {
+		return err
+	}
+	s.log.Info("table read", "table", tableName(p.Relation), "rows", rows,
+		"seconds", time.Since(began).Seconds())
+	crashPoint("table-read")
+	return s.tableState(ctx, p.Relation, offsets.TableDone, rows)
+}
+
+func (s *session) sayProgress(table string, began time.Time) {
+	rows, estimate := s.progress.rows.Load(), s.progress.estimate.Load()
+	eta := "unknown"
+	if rate := float64(rows) / time.Since(began).Seconds(); estimate > rows && rate > 0 {
+		eta = time.Duration(float64(estimate-rows) / rate * float64(time.Second)).Round(time.Second).
+			String()
+	}
+	s.log.Info("snapshot", "table", table, "rows", rows, "estimate", estimate,
+		"tables_left", s.progress.tablesLeft.Load(), "eta", eta)
+}
+
+// tableState stores what became of a table.
+func (s *session) tableState(
+	ctx context.Context, rel *schema.Relation, status offsets.TableStatus, rows int64,
+) error {
+	return s.saveRecord(ctx, func(rec *offsets.Record) {
+		state := cloneState(rec.Snapshot)
+		t := state.Tables[tableName(rel)]
+		t.Status, t.OID, t.Rows = status, rel.OID, rows
+		state.Tables[tableName(rel)] = t
+		rec.Snapshot = state
+	})
+}
+
+// snapshotDone stores the first position: the slot's point, where the stream begins. From here on
+// a start resumes.
+func (s *session) snapshotDone(ctx context.Context) error {
+	crashPoint("snapshot-read")
+	s.progress.tablesLeft.Store(-1)
+	s.metrics.SnapshotTablesRemaining(0)
+	err := s.saveRecord(ctx, func(rec *offsets.Record) {
+		state := cloneState(rec.Snapshot)
+		state.Done = true
+		rec.Snapshot, rec.Intent, rec.LSN = state, nil, s.begin
+	})
+	if err != nil {
+		return err
+	}
+	crashPoint("snapshot-stored")
+	return s.onlySnapshot()
+}
+
+func tableName(rel *schema.Relation) string { return rel.Namespace + "." + rel.Name }

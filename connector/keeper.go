@@ -1,0 +1,127 @@
+package connector
+
+import (
+	"context"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connector/metrics"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
+)
+
+// quietAfter is how long the stream must have been silent, with nothing outstanding, for its
+// position to be stored before offset.flush.interval.ms has passed.
+const quietAfter = 50 * time.Millisecond
+
+// keep moves positions: what the Tracker has confirmed goes to the offsets topic, at most once an
+// interval and at once when the stream goes quiet, and from there to the slot. It is the only one
+// that writes to the Store while the session streams. It returns nil when ctx ends.
+func (s *session) keep(ctx context.Context) error {
+	tick := time.NewTicker(quietAfter)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.producer.Failed():
+			return s.producer.Err()
+		case <-s.tracker.Changed():
+		case <-tick.C:
+		}
+		if err := s.tracker.Err(); err != nil {
+			return err
+		}
+		s.sample()
+		now := time.Now()
+		quiet := now.UnixNano()-s.lastData.Load() >= int64(quietAfter) && !s.tracker.Outstanding()
+		if s.tracker.Confirmed() == s.positions.Snapshot().Stored ||
+			!quiet && now.Sub(last) < s.cfg.OffsetFlush {
+			continue
+		}
+		if err := s.store(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		last = time.Now()
+	}
+}
+
+// store writes the confirmed position, and then tells the slot. Each step checks
+// flushed <= stored <= confirmed <= received.
+func (s *session) store(ctx context.Context) error {
+	mark := s.tracker.ConfirmedMark()
+	if err := s.positions.Confirm(mark.LSN); err != nil {
+		return err
+	}
+	s.recordMu.Lock()
+	rec := s.record
+	rec.LSN, rec.TsUsec = mark.LSN, time.Now().UnixMicro()
+	if mark.XID != 0 {
+		rec.TxID = mark.XID
+	}
+	rec.Timeline = s.storedTimeline.Load()
+	err := s.offsets.Save(ctx, rec)
+	if err == nil {
+		s.record = rec
+	}
+	s.recordMu.Unlock()
+	if err != nil {
+		return s.explainFence(err)
+	}
+	if err := s.positions.Store(mark.LSN); err != nil {
+		return err
+	}
+	if err := s.positions.Flush(mark.LSN); err != nil {
+		return err
+	}
+	s.stream.SetFlushed(mark.LSN)
+	now := time.Now()
+	s.heartbeat(func(h *offsets.Heartbeat) { h.Progress(now) })
+	return nil
+}
+
+// saveRecord stores a change of the record that is not a position: an intent, a table's snapshot,
+// a fingerprint. change sees the newest record.
+func (s *session) saveRecord(ctx context.Context, change func(*offsets.Record)) error {
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
+	rec := s.record
+	change(&rec)
+	rec.TsUsec = time.Now().UnixMicro()
+	if err := s.offsets.Save(ctx, rec); err != nil {
+		return s.explainFence(err)
+	}
+	s.record = rec
+	return nil
+}
+
+// explainFence tells two refusals by the broker apart: when the slot is still ours, our own
+// transaction had timed out, and the session begins again; otherwise another process has taken
+// the connector over, and this one stops.
+func (s *session) explainFence(err error) error {
+	if !fault.Has(err, fault.Fenced) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	slot, slotErr := s.src.Slot(ctx, s.cfg.SlotName)
+	if slotErr == nil && slot != nil && slot.Active && uint32(slot.ActivePID) == s.pid {
+		return fault.Wrap(fault.BrokerUnreachable,
+			"the broker had given up our own transaction on the offsets topic", err)
+	}
+	return err
+}
+
+// sample shows the positions and the queue in the metrics.
+func (s *session) sample() {
+	at := s.positions.Snapshot()
+	s.metrics.LSN(metrics.LSNReceived, uint64(at.Received))
+	s.metrics.LSN(metrics.LSNConfirmed, uint64(s.tracker.Confirmed()))
+	s.metrics.LSN(metrics.LSNStored, uint64(at.Stored))
+	s.metrics.LSN(metrics.LSNFlushed, uint64(at.Flushed))
+	s.metrics.LSN(metrics.LSNServer, s.serverEnd.Load())
+	s.metrics.QueueBytes(s.queue.Used())
+}

@@ -1,0 +1,225 @@
+package connector
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/connector/capture"
+	"github.com/tidemark-cdc/tidemark/connector/decode"
+	"github.com/tidemark-cdc/tidemark/connector/deliver"
+	"github.com/tidemark-cdc/tidemark/connector/metrics"
+	"github.com/tidemark-cdc/tidemark/connector/snapshot"
+	"github.com/tidemark-cdc/tidemark/connector/source"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/kafkadial"
+	"github.com/tidemark-cdc/tidemark/internal/pgdial"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/schema/catalog"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
+)
+
+// session is everything between a connect and the loss of a connection. It is used once: open,
+// start, snapshot, run, close.
+type session struct {
+	c       *Connector
+	cfg     *config.Connector
+	log     *slog.Logger
+	metrics *metrics.Connector
+
+	src      *source.Source
+	catalog  *catalog.Catalog // on a connection of its own: start and pump
+	offsets  *offsets.Store
+	queue    *deliver.Queue
+	producer *deliver.Producer
+	rep      *capture.Conn // until START_REPLICATION
+	stream   *capture.Stream
+	pid      uint32 // of our walsender
+	system   capture.System
+	exported *snapshot.Reader // the slot's own snapshot, right after its creation
+	begin    offsets.LSN      // where the stream begins
+
+	// Of the pump.
+	decoder    *decode.Session
+	enc        *envelope.Encoder
+	tables     *tables
+	records    []envelope.Record
+	tx         *offsets.Tx // the transaction that is open in the stream
+	lastCommit offsets.LSN
+	lastChange time.Time
+
+	tracker   *offsets.Tracker
+	positions *offsets.Positions
+	serverEnd atomic.Uint64 // what the last keepalive said
+	lastData  atomic.Int64  // unix nanoseconds of the last data frame
+
+	recordMu       sync.Mutex
+	record         offsets.Record // the newest that is stored
+	storedSystem   string
+	storedTimeline atomic.Uint32
+
+	heartMu         sync.Mutex
+	heart           *offsets.Heartbeat
+	heartbeatAt     atomic.Int64 // unix nanoseconds of the last echo
+	heartbeatFailed atomic.Bool
+
+	findings findings
+	progress progress
+
+	// Of the watcher.
+	watchCatalog *catalog.Catalog
+	closeWatch   func()
+	lastOutcome  offsets.HeartbeatOutcome
+	health       atomic.Pointer[source.Health]
+
+	closers []func() // in order of opening; run in reverse
+}
+
+func newSession(c *Connector) *session {
+	return &session{c: c, cfg: c.cfg, log: c.log, metrics: c.metrics}
+}
+
+func (s *session) onClose(f func()) { s.closers = append(s.closers, f) }
+
+// close takes the session down, whatever state it is in. Everything that it opened is gone when
+// it returns.
+func (s *session) close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+}
+
+// open connects to PostgreSQL, the brokers and the registry; nothing is written yet, but for a
+// missing offsets topic, which is made.
+func (s *session) open(ctx context.Context) error {
+	var err error
+	if s.src, err = source.Connect(ctx, s.cfg.Database, s.c.appName()); err != nil {
+		return err
+	}
+	s.onClose(s.src.Close)
+	if err := s.src.Requirements(ctx); err != nil {
+		return err
+	}
+	conn, err := pgdial.Connect(ctx, s.cfg.Database, s.c.appName())
+	if err != nil {
+		return err
+	}
+	s.onClose(func() {
+		closing, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_ = conn.Close(closing) // only catalog reads; nothing to lose
+	})
+	s.catalog = catalog.New(conn)
+	w := s.c.worker
+	clientOpts, err := kafkadial.Options(w.Kafka)
+	if err != nil {
+		return err
+	}
+	s.offsets, err = offsets.OpenStore(ctx, offsets.StoreOptions{
+		ClientOpts: clientOpts, Topic: w.OffsetTopic, Connector: s.cfg.Name,
+		Prefix: s.cfg.TopicPrefix, Partitions: w.OffsetPartitions,
+		Replication: w.OffsetReplication, Logger: s.log,
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose(s.offsets.Close)
+	s.queue = deliver.NewQueue(s.cfg.MaxQueueBytes, s.metrics.Backpressure)
+	s.metrics.QueueLimit(s.cfg.MaxQueueBytes)
+	// Delivery must outlive the request to stop, for what is in flight to be confirmed.
+	s.producer, err = deliver.New(context.WithoutCancel(ctx), deliver.Options{
+		Kafka: w.Kafka, Producer: s.cfg.Producer, Creation: s.cfg.TopicCreation,
+		Queue: s.queue, Logger: s.log,
+		Metrics: deliver.Metrics{Acked: func(_ string, _ byte, sent time.Time) {
+			s.metrics.CommitToAck(time.Since(sent))
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose(s.producer.Close)
+	return nil
+}
+
+// prepare builds the encoder and the tables of the pump; history is the record's.
+func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) error {
+	r := s.c.worker.Registry
+	reg, err := registry.New(registry.Options{
+		URLs: r.URLs, User: r.User, Password: r.Password.Reveal(), Bearer: r.Bearer.Reveal(),
+		CAFile: r.TLSCAFile, Timeout: r.Timeout, UserAgent: "tidemark/" + s.c.version,
+	})
+	if err != nil {
+		return err
+	}
+	s.onClose(reg.Close)
+	types := schema.Options{DecimalMode: s.cfg.DecimalMode, MoneyDigits: s.cfg.MoneyDigits}
+	if types.MoneyDigits < 0 {
+		if types.MoneyDigits, err = s.catalog.MoneyDigits(ctx); err != nil {
+			return pgdial.Wrap(err)
+		}
+	}
+	s.enc = envelope.New(EncoderOptions(s.cfg, s.system.Database, s.c.version, history, types))
+	s.onClose(s.enc.Close)
+	s.decoder = decode.NewSession()
+	s.tables = &tables{
+		cfg: s.cfg, log: s.log, metrics: s.metrics, enc: s.enc, catalog: s.catalog, registry: reg,
+		producer: s.producer, viaRoot: viaRoot, byOID: map[uint32]*table{},
+		leafNotFull: map[uint32]bool{}, unmatched: map[string]int64{},
+	}
+	return nil
+}
+
+// run streams until ctx ends, which is an ordered stop, or a fault.
+func (s *session) run(ctx context.Context) error {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	g, gctx := errgroup.WithContext(work)
+	grace, endGrace := context.WithCancel(gctx)
+	defer endGrace()
+	stopTimer := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, endGrace) })
+	defer stopTimer()
+	g.Go(func() error { return s.watch(gctx) })
+	keepCtx, endKeep := context.WithCancel(gctx)
+	keeper := make(chan struct{})
+	g.Go(func() error {
+		defer close(keeper)
+		return s.keep(keepCtx)
+	})
+	g.Go(func() error {
+		err := s.pump(ctx, grace)
+		if err == nil {
+			// Everything that was read is confirmed and stored before the session ends.
+			endKeep()
+			<-keeper
+			err = s.drain()
+			cancel()
+		}
+		return err
+	})
+	err := g.Wait()
+	endKeep()
+	return err
+}
+
+// drainTimeout bounds what a stop waits for the brokers; what is not confirmed by then comes again
+// after the next start.
+const drainTimeout = 10 * time.Second
+
+// drain flushes the producer, stores the last position and tells the slot.
+func (s *session) drain() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := s.producer.Flush(ctx); err != nil {
+		s.log.Warn("stopping with records unconfirmed; they come again", "error", err)
+	}
+	if s.tracker.Confirmed() > s.positions.Snapshot().Stored {
+		return s.store(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connector/capture"
+	"github.com/tidemark-cdc/tidemark/connector/snapshot"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
+)
+
+// maxLooks bounds how often a start begins anew because the second look differed from the first:
+// somebody keeps changing slot or record under us.
+const maxLooks = 10
+
+// start evaluates the start-up matrix, makes what a fresh start needs, begins to stream, fences
+// earlier writers, and evaluates the matrix again before the first frame (4-algorithms 4 and 5).
+func (s *session) start(ctx context.Context) error {
+	var err error
+	if s.rep, err = s.dialReplication(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	wait := newBackoff(5 * time.Second)
+	for looks := 0; looks < maxLooks; {
+		d, in, err := s.look(ctx, 0, time.Since(began))
+		if err != nil {
+			return err
+		}
+		if d.Action == offsets.Wait {
+			s.log.Warn("the slot is in use; waiting", "slot", s.cfg.SlotName, "by", d.Waiting)
+			if !sleep(ctx, wait.delay()) {
+				return ctx.Err()
+			}
+			continue
+		}
+		looks++
+		again, err := s.take(ctx, d, in)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return nil
+		}
+		// The connection is used up by START_REPLICATION.
+		if s.rep, err = s.dialReplication(ctx); err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Internal, fmt.Sprintf(
+		"slot or stored position changed between two looks, %d times in a row", maxLooks))
+}
+
+func (s *session) dialReplication(ctx context.Context) (*capture.Conn, error) {
+	rep, err := capture.Dial(ctx, s.cfg.Database, s.c.appName())
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func() {
+		closing, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_ = rep.Close(closing) // a stream that came out of it is closed by its own closer
+	})
+	s.pid = rep.PID()
+	s.system, err = rep.Identify(ctx)
+	return rep, err
+}
+
+// look collects the matrix's inputs, all of them freshly, and decides. self is our walsender's PID
+// at the second look, 0 at the first.
+func (s *session) look(
+	ctx context.Context, self uint32, waited time.Duration,
+) (offsets.Decision, offsets.StartInput, error) {
+	in := offsets.StartInput{
+		Connector: s.cfg.Name, SlotName: s.cfg.SlotName, Plugin: "pgoutput",
+		Database: s.system.Database, PublicationName: s.cfg.Publication, SelfPID: int32(self),
+		Adopt: s.cfg.SlotAdopt, OnGap: s.cfg.OnSlotGap,
+		Waited: waited, TakeoverTimeout: s.cfg.SlotTakeover,
+		Server: offsets.ServerInfo{
+			SystemID: s.system.SystemID, Timeline: uint32(s.system.Timeline), WALEnd: s.system.WAL,
+		},
+	}
+	var err error
+	if in.Stored, err = s.offsets.Load(ctx); err != nil {
+		return offsets.Decision{}, in, err
+	}
+	if in.Slot, err = s.src.Slot(ctx, s.cfg.SlotName); err != nil {
+		return offsets.Decision{}, in, err
+	}
+	if in.Slot != nil && in.Slot.Active && in.Slot.ActivePID != int32(self) {
+		in.ActiveSession, err = s.src.Session(ctx, in.Slot.ActivePID, ownSessions(s.cfg.Name))
+		if err != nil {
+			return offsets.Decision{}, in, err
+		}
+	}
+	if in.Publication, err = s.src.Publication(ctx, s.cfg.Publication); err != nil {
+		return offsets.Decision{}, in, err
+	}
+	if in.Captured, err = s.capturedRule(ctx, s.catalog); err != nil {
+		return offsets.Decision{}, in, err
+	}
+	if self == 0 {
+		if err := s.refreshServer(ctx, &in); err != nil {
+			return offsets.Decision{}, in, err
+		}
+	}
+	return offsets.Decide(in), in, nil
+}
+
+// refreshServer reads the WAL's end and, after a promotion, the timeline's history, on the
+// replication connection, which is free only before the stream begins.
+func (s *session) refreshServer(ctx context.Context, in *offsets.StartInput) error {
+	var err error
+	if s.system, err = s.rep.Identify(ctx); err != nil {
+		return err
+	}
+	in.Server.WALEnd = s.system.WAL
+	if in.Stored == nil || in.Stored.Timeline == 0 || in.Stored.Timeline == in.Server.Timeline {
+		return nil
+	}
+	history, err := s.rep.TimelineHistory(ctx, s.system.Timeline)
+	for _, h := range history {
+		in.Timelines = append(in.Timelines, offsets.TimelineSwitch{
+			Timeline: uint32(h.Timeline), Switch: h.Switch,
+		})
+	}
+	return err
+}
+
+// take acts on the first look. again means that the second look differed, or that somebody took
+// the slot first: everything is looked at anew.
+func (s *session) take(
+	ctx context.Context, d offsets.Decision, in offsets.StartInput,
+) (again bool, err error) {
+	switch d.Action {
+	case offsets.Refuse, offsets.Repair:
+		if d.Gap != nil {
+			s.metrics.Gap(d.Fault.Code)
+		}
+		return false, d.Fault
+	case offsets.FreshStart:
+		if d, err = s.create(ctx, in); err != nil {
+			return false, err
+		}
+	case offsets.Resume, offsets.HalfMade, offsets.Adopt, offsets.Wait:
+	}
+	for _, note := range d.Notes {
+		s.log.Warn(note)
+	}
+	stream, err := s.rep.Start(ctx, capture.StartOptions{
+		Slot: s.cfg.SlotName, Publication: s.cfg.Publication, Start: d.Start, Messages: true,
+		ServerVersion: s.src.Version(), StatusInterval: s.cfg.StatusInterval,
+	})
+	if fault.Has(err, fault.SlotInUse) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	closeStream := func() { _ = stream.Close(context.Background()) } // has a deadline of its own
+	if err := s.offsets.Fence(ctx); err != nil {
+		closeStream()
+		return false, err
+	}
+	second, in, err := s.look(ctx, stream.PID(), 0)
+	switch {
+	case err != nil:
+		closeStream()
+		return false, err
+	case second.Action == offsets.Refuse || second.Action == offsets.Repair:
+		closeStream()
+		return false, second.Fault
+	case second.Action == offsets.Wait || second.Start != d.Start:
+		closeStream()
+		return true, nil
+	}
+	s.stream = stream
+	s.onClose(closeStream)
+	return false, s.own(ctx, second, in)
+}
+
+// own sets the session up for the slot that is now ours, and stores that this process took over.
+func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartInput) error {
+	s.begin = d.Start
+	s.tracker = offsets.NewTracker(d.Start)
+	s.positions = offsets.NewPositions(d.Start)
+	s.lastChange = time.Now()
+	s.storedSystem = s.system.SystemID
+	s.storedTimeline.Store(uint32(s.system.Timeline))
+	s.heart = offsets.NewHeartbeat(offsets.HeartbeatOptions{
+		Connector: s.cfg.Name, Instance: s.c.instance, Interval: s.cfg.HeartbeatInterval,
+		Verify: s.cfg.HeartbeatVerify, Timeout: s.cfg.HeartbeatTimeout,
+	}, time.Now())
+	if in.Stored != nil {
+		s.record = *in.Stored
+	}
+	s.stream.SetFlushed(d.Start)
+	err := s.saveRecord(ctx, func(r *offsets.Record) {
+		r.Epoch++
+		r.SystemID, r.Timeline, r.Slot = s.system.SystemID, uint32(s.system.Timeline), s.cfg.SlotName
+		r.Publication = offsets.Remember(r.Publication, in.Publication)
+		switch {
+		case d.Action == offsets.Adopt:
+			r.LSN = d.Start
+			r.Snapshot = &offsets.SnapshotState{Done: true, Point: d.Start}
+		case r.LSN == 0 && r.Snapshot == nil:
+			r.Snapshot = &offsets.SnapshotState{Point: d.Start}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return s.prepare(ctx, s.record.History, in.Publication != nil && in.Publication.Root)
+}
+
+// slotTimeout bounds the wait for the transactions that are open when a slot is made. Debezium's
+// is the same.
+const slotTimeout = 90 * time.Second
+
+// create makes what a fresh start needs, in the order that loses nothing: the intent, so that a
+// crash is recognised; the publication, because a change before it cannot be decoded; the slot,
+// whose exported snapshot is its own point exactly.
+func (s *session) create(ctx context.Context, in offsets.StartInput) (offsets.Decision, error) {
+	var none offsets.Decision
+	if err := s.checkTables(ctx); err != nil {
+		return none, err
+	}
+	// Nobody can be running: there is no slot to run with.
+	if err := s.offsets.Fence(ctx); err != nil {
+		return none, err
+	}
+	if in.Stored != nil {
+		s.record = *in.Stored
+	}
+	err := s.saveRecord(ctx, func(r *offsets.Record) {
+		r.SystemID, r.Timeline, r.Slot = s.system.SystemID, uint32(s.system.Timeline), s.cfg.SlotName
+		r.Intent = &offsets.Intent{
+			Kind: offsets.IntentCreate, Slot: s.cfg.SlotName, SystemID: s.system.SystemID,
+			TsUsec: time.Now().UnixMicro(),
+		}
+	})
+	if err != nil {
+		return none, err
+	}
+	crashPoint("intent-stored")
+	if err := s.ensurePublication(ctx); err != nil {
+		return none, err
+	}
+	crashPoint("publication-made")
+	created, err := s.createSlot(ctx)
+	if err != nil {
+		return none, err
+	}
+	crashPoint("slot-made")
+	s.log.Info("slot created", "slot", s.cfg.SlotName, "consistent_point", created.ConsistentPoint)
+	if s.wantsSnapshot() {
+		s.exported, err = snapshot.Open(ctx, snapshot.Options{
+			Database: s.cfg.Database, AppName: s.c.appName(), Exported: created.Snapshot,
+			LockTimeout: s.cfg.SnapshotLockTimeout,
+		})
+		if err != nil {
+			return none, err
+		}
+		s.onClose(s.exported.Close)
+	}
+	return offsets.Decision{Action: offsets.HalfMade, Start: created.ConsistentPoint}, nil
+}
+
+// createSlot makes the slot; while the server waits for open transactions they are named in the
+// log every ten seconds.
+func (s *session) createSlot(ctx context.Context) (capture.Created, error) {
+	ctx, cancel := context.WithTimeout(ctx, slotTimeout)
+	defer cancel()
+	saying, quiet := context.WithCancel(ctx)
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		for sleep(saying, 10*time.Second) {
+			blockers, err := s.src.OpenTransactions(saying)
+			s.log.Warn("waiting for open transactions before the slot can be made",
+				"transactions", blockers, "error", err)
+		}
+	}()
+	created, err := s.rep.CreateSlot(ctx, s.cfg.SlotName, s.cfg.SlotFailover)
+	quiet()
+	<-said
+	if err != nil && ctx.Err() != nil && context.Cause(ctx) == context.DeadlineExceeded {
+		blockers, _ := s.src.OpenTransactions(context.WithoutCancel(ctx)) // for the text only
+		return created, fault.Wrap(fault.SnapshotBlocked,
+			"the slot could not be made: the server waits for open transactions", err).
+			With(fmt.Sprint(blockers), "that they end within "+slotTimeout.String(),
+				"end them, then start again; no slot was left behind")
+	}
+	return created, err
+}

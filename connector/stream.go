@@ -1,0 +1,247 @@
+package connector
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connector/capture"
+	"github.com/tidemark-cdc/tidemark/connector/decode"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+)
+
+// stopGrace is how long the pump goes on after it was asked to stop, to reach the end of the
+// transaction that is open in the stream: a clean stop repeats nothing. A transaction that is
+// larger than that is cut, and comes again whole.
+const stopGrace = 5 * time.Second
+
+// pump reads frames and handles each before it asks for the next. It returns nil when stop has
+// ended and no transaction is open in the stream, or when grace has ended as well.
+func (s *session) pump(stop, grace context.Context) error {
+	reading := stop
+	for {
+		if stop.Err() != nil && (s.tx == nil || grace.Err() != nil) {
+			return nil
+		}
+		f, err := s.stream.Next(reading)
+		if err != nil {
+			if reading.Err() != nil {
+				reading = grace
+				continue
+			}
+			return err
+		}
+		switch f.Kind {
+		case capture.Data:
+			err = s.data(grace, f)
+		case capture.Keepalive:
+			s.keepalive(f)
+		case capture.Notice:
+			err = s.notice(f)
+		}
+		if err != nil {
+			if stop.Err() != nil && grace.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// data handles one XLogData message.
+func (s *session) data(ctx context.Context, f capture.Frame) error {
+	ev, err := s.decoder.Decode(f.Start, f.Payload)
+	if err != nil {
+		return err
+	}
+	s.lastData.Store(time.Now().UnixNano())
+	switch ev.Kind {
+	case decode.KindBegin:
+		s.tx = s.tracker.Begin(ev.Tx.FinalLSN)
+		s.tx.XID, s.tx.CommitMicros = ev.Tx.XID, ev.Tx.CommitMicros
+	case decode.KindCommit:
+		s.commit(ev)
+	case decode.KindRelation:
+		err = s.tables.announced(ctx, ev.Relation)
+	case decode.KindInsert, decode.KindUpdate, decode.KindDelete:
+		err = s.row(ctx, ev)
+	case decode.KindTruncate:
+		err = s.truncate(ctx, ev)
+	case decode.KindMessage:
+		err = s.message(ctx, ev)
+	case decode.KindNone:
+	}
+	return err
+}
+
+func (s *session) commit(ev *decode.Event) {
+	s.lastCommit = ev.EndLSN
+	s.positions.Receive(ev.EndLSN)
+	tx := s.tx
+	s.tx = nil
+	s.tracker.Finish(tx, ev.EndLSN)
+	s.metrics.Transaction()
+	now := time.Now()
+	s.lastChange = now
+	s.heartbeat(func(h *offsets.Heartbeat) { h.Transaction(now) })
+}
+
+// row encodes an insert, update or delete and hands its records to the producer.
+func (s *session) row(ctx context.Context, ev *decode.Event) error {
+	t, err := s.tables.lookup(ctx, ev.Relation)
+	if err != nil {
+		return err
+	}
+	if t.compiled == nil {
+		s.tables.skipUnmatched(ev.Relation)
+		return nil
+	}
+	s.records, err = s.enc.Row(s.records[:0], t.compiled, ev)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx, t)
+}
+
+func (s *session) truncate(ctx context.Context, ev *decode.Event) error {
+	for _, rel := range ev.Truncated {
+		t, err := s.tables.lookup(ctx, rel)
+		if err != nil {
+			return err
+		}
+		if t.compiled == nil {
+			s.tables.skipUnmatched(rel)
+			continue
+		}
+		if s.records, err = s.enc.Truncate(s.records[:0], t.compiled, ev); err != nil {
+			return err
+		}
+		if err := s.send(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send hands s.records on; it waits while the queue is full.
+func (s *session) send(ctx context.Context, t *table) error {
+	for i := range s.records {
+		if r := &s.records[i]; r.Value != nil {
+			t.counters.Event(r.Op)
+		}
+	}
+	return s.producer.Send(ctx, s.records, s.tx)
+}
+
+// message takes a logical message: our own heartbeat, or another application's, which is progress
+// only unless message.prefix.include.list asks for it.
+func (s *session) message(ctx context.Context, ev *decode.Event) error {
+	if bytes.HasPrefix(ev.Prefix, []byte("tidemark.")) {
+		if string(ev.Prefix) == offsets.HeartbeatPrefix {
+			s.heartbeatSeen(ev.Content)
+		}
+		return nil
+	}
+	if !s.wantsMessage(string(ev.Prefix)) {
+		return nil
+	}
+	mt, err := s.tables.messageTable(ctx)
+	if err != nil {
+		return err
+	}
+	if s.records, err = s.enc.Message(s.records[:0], mt, ev); err != nil {
+		return err
+	}
+	tx := s.tx
+	if tx == nil && len(s.records) > 0 {
+		// Outside of a transaction: it holds later positions back and is none itself.
+		return s.producer.Send(ctx, s.records, &single{tracker: s.tracker})
+	}
+	return s.producer.Send(ctx, s.records, tx)
+}
+
+// single hands a message's records to the tracker when the producer says how many there are.
+type single struct {
+	tracker *offsets.Tracker
+	tx      *offsets.Tx
+}
+
+func (a *single) Add(n int)      { a.tx = a.tracker.BeginSingle(n) }
+func (a *single) Done(err error) { a.tx.Done(err) }
+
+func (s *session) wantsMessage(prefix string) bool {
+	for _, re := range s.cfg.MessagePrefixes {
+		if re.MatchString(prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// keepalive may move the position of a stream in which nothing happens: conditions K1 to K8.
+func (s *session) keepalive(f capture.Frame) {
+	now := time.Now()
+	moved := f.ServerEnd > s.tracker.Received()
+	s.tracker.Receive(f.ServerEnd)
+	s.positions.Receive(f.ServerEnd)
+	s.serverEnd.Store(uint64(f.ServerEnd))
+	at := s.positions.Snapshot()
+	lsn, reason := offsets.Idle(offsets.IdleInput{
+		WALEnd:        f.ServerEnd,
+		InStreamOrder: true,
+		Open:          s.tx != nil,
+		Outstanding:   s.tracker.Outstanding(),
+		LastCommit:    s.lastCommit,
+		Last:          s.tracker.Confirmed(),
+		Seen:          s.tracker.Received(),
+		Stored:        at.Stored,
+		Flushed:       at.Flushed,
+		SystemID:      s.system.SystemID, StoredSystemID: s.storedSystem,
+		Timeline: uint32(s.system.Timeline), StoredTimeline: s.storedTimeline.Load(),
+		PostgreSQL:  s.src.PostgreSQL(),
+		SinceChange: now.Sub(s.lastChange),
+		After:       s.cfg.IdleAdvanceAfter,
+	})
+	if reason == offsets.IdleOK && s.tracker.Advance(lsn) {
+		s.metrics.IdleAdvance()
+	}
+	s.heartbeat(func(h *offsets.Heartbeat) {
+		if moved {
+			h.Data(now)
+		}
+		if reason == offsets.IdleNothingNew {
+			h.Progress(now)
+		}
+	})
+}
+
+// notice ends the session on a warning that says rows are being left out (18 and later skip a
+// publication that did not exist at a change, with nothing but this).
+func (s *session) notice(f capture.Frame) error {
+	if strings.Contains(f.Warning.Message, "publication") && strings.Contains(f.Warning.Message, "skipped") {
+		return fault.New(fault.PublicationChanged,
+			"the server skips changes because the publication did not exist at them").
+			With(f.Warning.Message, "the publication of the stored position",
+				"take a new snapshot; tidemark offsets show prints stored and present side by side")
+	}
+	s.log.Warn("the server sent a notice", "severity", f.Warning.Severity,
+		"message", f.Warning.Message)
+	return nil
+}
+
+// rows encodes one row of the snapshot and hands it on.
+func (s *session) snapshotRow(
+	ctx context.Context, t *table, row schema.Tuple, at envelope.Snapshot, tx *offsets.Tx,
+) error {
+	var err error
+	if s.records, err = s.enc.Read(s.records[:0], t.compiled, row, at); err != nil {
+		return err
+	}
+	t.counters.SnapshotRows(len(s.records))
+	t.counters.Event('r')
+	return s.producer.Send(ctx, s.records, tx)
+}

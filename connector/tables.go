@@ -1,0 +1,195 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/connector/deliver"
+	"github.com/tidemark-cdc/tidemark/connector/metrics"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/internal/pgdial"
+	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/schema/catalog"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
+)
+
+// tables turns relation versions into tables that are ready to encode: types asked of the
+// catalog, schemas compiled, registered and given their ids, the topic made. It belongs to the
+// pump and is not safe for concurrent use.
+type tables struct {
+	cfg      *config.Connector
+	log      *slog.Logger
+	metrics  *metrics.Connector
+	enc      *envelope.Encoder
+	catalog  *catalog.Catalog
+	registry *registry.Client
+	producer *deliver.Producer
+
+	byOID   map[uint32]*table
+	viaRoot bool
+	// A leaf is announced right behind its root; rows name the root only.
+	lastAnnounced uint32
+	leafNotFull   map[uint32]bool // by root
+	unmatched     map[string]int64
+	messages      *envelope.Table
+
+	wait atomic.Pointer[string] // what the pump waits for, for Status
+}
+
+// table is one relation of the stream. compiled is nil for one that no rule captures.
+type table struct {
+	relation *schema.Relation
+	compiled *envelope.Table
+	counters *metrics.TableCounters
+	stale    bool // announced again: what the catalog was asked for may have changed
+}
+
+func (ts *tables) captured(rel *schema.Relation) bool {
+	return ts.cfg.Tables.Captured(rel.Namespace, rel.Name)
+}
+
+// announced takes note of a Relation message: nothing is compiled before the first row.
+func (ts *tables) announced(ctx context.Context, rel *schema.Relation) error {
+	if ts.viaRoot && !ts.captured(rel) {
+		root, err := ts.catalog.RootOf(ctx, rel.OID)
+		switch {
+		case errors.Is(err, catalog.ErrNoRelation): // dropped since: its root came just before
+			root = ts.lastAnnounced
+		case err != nil:
+			return pgdial.Wrap(err)
+		}
+		if rel.Identity != schema.IdentityFull {
+			ts.leafNotFull[root] = true
+			if t := ts.byOID[root]; t != nil && t.compiled != nil {
+				t.compiled.LeafNotFull()
+			}
+		}
+		return nil
+	}
+	ts.lastAnnounced = rel.OID
+	switch t := ts.byOID[rel.OID]; {
+	case t == nil:
+	case t.relation != rel:
+		delete(ts.byOID, rel.OID)
+	case rel.Identity == schema.IdentityFull:
+		t.stale = true // the primary key is not in the message
+	}
+	return nil
+}
+
+// lookup returns the table of a row's relation, made ready at its first row.
+func (ts *tables) lookup(ctx context.Context, rel *schema.Relation) (*table, error) {
+	if t := ts.byOID[rel.OID]; t != nil && t.relation == rel && !t.stale {
+		return t, nil
+	}
+	t := &table{relation: rel}
+	if ts.captured(rel) {
+		if err := ts.prepare(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	ts.byOID[rel.OID] = t
+	return t, nil
+}
+
+// prepare compiles a captured table and makes its topic and subjects ready.
+func (ts *tables) prepare(ctx context.Context, t *table) error {
+	info, err := ts.catalog.Table(ctx, t.relation)
+	if err != nil {
+		return pgdial.Wrap(err)
+	}
+	if t.compiled, err = ts.enc.Compile(t.relation, info); err != nil {
+		return err
+	}
+	if ts.leafNotFull[t.relation.OID] {
+		t.compiled.LeafNotFull()
+	}
+	t.counters = ts.metrics.Table(t.relation.Namespace + "." + t.relation.Name)
+	return ts.ready(ctx, t.compiled)
+}
+
+// ready makes the topic and registers the schemas of a compiled table.
+func (ts *tables) ready(ctx context.Context, c *envelope.Table) error {
+	if err := ts.producer.EnsureTopic(ctx, c.Topic, c.HasKey()); err != nil {
+		return err
+	}
+	keyID := 0
+	if c.HasKey() {
+		id, err := ts.register(ctx, c.Topic+"-key", c.KeySchema)
+		if err != nil {
+			return err
+		}
+		keyID = id
+	}
+	valueID, err := ts.register(ctx, c.Topic+"-value", c.ValueSchema)
+	if err != nil {
+		return err
+	}
+	c.SetIDs(keyID, valueID)
+	return nil
+}
+
+// register asks the registry until it answers. A registry that is down holds this table up, and
+// with it the stream; the status updates go on meanwhile.
+func (ts *tables) register(ctx context.Context, subject, text string) (int, error) {
+	wait := newBackoff(ts.cfg.RetryDelayMax)
+	defer ts.wait.Store(nil)
+	for said := false; ; said = true {
+		id, err := ts.registry.Register(ctx, subject, text)
+		if err == nil {
+			ts.metrics.SchemaRegistration(metrics.RegistrationOK)
+			return id, nil
+		}
+		if !fault.Has(err, fault.RegistryUnreachable) {
+			ts.metrics.SchemaRegistration(metrics.RegistrationRefused)
+			return 0, err
+		}
+		ts.metrics.SchemaRegistration(metrics.RegistrationFailed)
+		text := "the registry does not answer; the stream waits to register subject " + subject
+		ts.wait.Store(&text)
+		if !said {
+			ts.log.Warn("the registry does not answer; the stream waits", "subject", subject, "error", err)
+		}
+		if !sleep(ctx, wait.delay()) {
+			return 0, err
+		}
+	}
+}
+
+// waiting says what keeps the pump, "" when nothing does. Any goroutine may ask.
+func (ts *tables) waiting() string {
+	if p := ts.wait.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// skipUnmatched counts a row of a published relation that no rule captures: it is named once,
+// not dropped in silence.
+func (ts *tables) skipUnmatched(rel *schema.Relation) {
+	name := rel.Namespace + "." + rel.Name
+	if ts.unmatched[name]++; ts.unmatched[name] == 1 {
+		ts.log.Warn("rows of a published table that no rule captures are not sent", "table", name)
+	}
+	ts.metrics.UnmatchedRelation()
+}
+
+// messageTable returns the compiled table of logical messages, made ready at the first one.
+func (ts *tables) messageTable(ctx context.Context) (*envelope.Table, error) {
+	if ts.messages != nil {
+		return ts.messages, nil
+	}
+	m, err := ts.enc.CompileMessages()
+	if err != nil {
+		return nil, err
+	}
+	if err := ts.ready(ctx, m); err != nil {
+		return nil, err
+	}
+	ts.messages = m
+	return m, nil
+}

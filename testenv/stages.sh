@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Runs the named stages of the proof, cheap first, and prints what each ran and how long it took.
+#   testenv/stages.sh style unit fuzz integration broken real
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+GO=${GO:-go}
+GOFUMPT=mvdan.cc/gofumpt@v0.12.0
+GOLANGCI=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME=${FUZZTIME:-2s}
+
+# Packages without a server behind their tests; everything else is integration.
+PURE="./internal/fault ./internal/imports ./schema ./offsets ./config ./envelope
+./connector/decode ./connector/metrics ./connector/worker ./schema/registry"
+
+need_java() {
+  for c in java:openjdk-17-jre-headless mvn:maven; do
+    if ! command -v "${c%%:*}" >/dev/null; then
+      echo "the real-broker stage needs ${c%%:*}: apt-get install ${c##*:} (or 'make test-fast')" >&2
+      exit 1
+    fi
+  done
+}
+
+style() {
+  local unformatted
+  unformatted=$($GO run $GOFUMPT -l .)
+  if [ -n "$unformatted" ]; then
+    echo "not formatted (make fmt):" && echo "$unformatted" && exit 1
+  fi
+  $GO vet ./...
+  $GO run $GOLANGCI run ./...
+  $GO mod tidy -diff
+  $GO test ./internal/imports
+}
+
+unit() { $GO test -race -shuffle=on -timeout 5m $PURE; }
+
+fuzz() {
+  local pkg target
+  while read -r pkg; do
+    for target in $($GO test -list '^Fuzz' "$pkg" | grep '^Fuzz' || true); do
+      echo "fuzz $pkg $target $FUZZTIME"
+      $GO test -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" "$pkg"
+    done
+  done < <(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u)
+}
+
+integration() {
+  local pkgs
+  pkgs=$($GO list ./... | grep -vxF -f <($GO list $PURE))
+  # One package at a time: each starts its own servers, and there are two cores.
+  $GO test -race -shuffle=on -p 1 -timeout 15m $pkgs
+}
+
+broken() { TIDEMARK_BROKEN=1 $GO test -timeout 15m -count=1 -run '^TestBroken' ./testenv/check/...; }
+
+real() {
+  need_java
+  TIDEMARK_REALBROKER=1 $GO test -timeout 20m -count=1 -v -run '^TestReal' ./testenv/... ./connector/...
+}
+
+for stage in "$@"; do
+  echo "=== stage $stage"
+  began=$(date +%s)
+  "$stage"
+  echo "=== stage $stage: ok, $(($(date +%s) - began)) s"
+done
