@@ -115,9 +115,10 @@ func New(ctx context.Context, o Options) (*Producer, error) {
 
 // Bounds of delivery that are not settings.
 const (
-	// After so many answers "unknown topic" in a row a topic is gone (the brokers learn of a new
-	// one one after another, and EnsureTopic has waited for that): 20 tries are about 40 s.
-	unknownTopicTries = 20
+	// After so many answers "unknown topic" in a row a topic is gone (brokers learn of a new one one
+	// after another, but EnsureTopic has waited for that). Tries are between a quarter of a second
+	// and two seconds apart, so this is 10 to 80 s.
+	unknownTopicTries = 40
 	// A broker may take this long to write a batch to all replicas; it then answers that it timed
 	// out, and the client sends the batch again.
 	defaultRequestTimeout = 30 * time.Second

@@ -29,6 +29,9 @@ const (
 	// The library's default is 250 ms to 5 s; a leader that moved is back within less.
 	backoffMin = 50 * time.Millisecond
 	backoffMax = 2 * time.Second
+	// How soon metadata may be asked for again: the first record of each new topic waits for it,
+	// and so does one whose leader moved. The library's default is seconds.
+	metadataMinAge = 250 * time.Millisecond
 )
 
 // Options returns the options that every client of these brokers shares. It reads the CA file;
@@ -43,6 +46,7 @@ func Options(k config.Kafka) ([]kgo.Opt, error) {
 		kgo.DialTimeout(dialTimeout),
 		kgo.RetryTimeout(retryTimeout),
 		kgo.RetryBackoffFn(backoff),
+		kgo.MetadataMinAge(metadataMinAge),
 		// Client telemetry (KIP-714) would send the library's own metrics to the broker.
 		kgo.DisableClientMetrics(),
 	}
