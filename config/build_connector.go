@@ -210,8 +210,8 @@ func (s *section) skipped() map[byte]bool {
 			skipped[op[0]] = true
 		default:
 			v := s.values["skipped.operations"]
-			s.violate("skipped.operations", v.line, s.shown("skipped.operations", op), "some of c, u, d and t; or none alone",
-				"")
+			s.violate("skipped.operations", v.line, s.shown("skipped.operations", op),
+				"some of c, u, d and t; or none alone", "")
 		}
 	}
 	return skipped
@@ -242,7 +242,8 @@ func (s *section) keyColumns() []KeyColumns {
 		}
 		key, err := parseKeyColumns(entry)
 		if err != nil {
-			s.violate("message.key.columns", v.line, s.shown("message.key.columns", entry), "TABLE:COLUMN,COLUMN;...", err.Error())
+			s.violate("message.key.columns", v.line, s.shown("message.key.columns", entry),
+				"TABLE:COLUMN,COLUMN;...", err.Error())
 			continue
 		}
 		keys = append(keys, key)

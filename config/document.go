@@ -10,9 +10,9 @@ const referenceHead = `# Configuration reference
 
 <!-- Generated from the table of keys by the tests of package config: go test ./config -update -->
 
-One YAML file (JSON is YAML): worker's keys, then connectors by name. A connector's map is what Kafka
-Connect takes as config. Connect-style JSON files, {"name": ..., "config": {...}}, can be given
-beside it. Values may be written as strings, numbers or booleans; lists with commas or as YAML
+One YAML file (JSON is YAML): worker's keys, then connectors by name. A connector's map is what
+Kafka Connect takes as config. Connect-style JSON files, {"name": ..., "config": {...}}, can be
+given beside it. Values may be written as strings, numbers or booleans; lists with commas or as YAML
 sequences. Durations are whole milliseconds, sizes whole bytes. ` + "`${env:NAME}`" + ` and
 ` + "`${file:PATH:KEY}`" + ` are resolved at start; ` + "`${file:PATH:}`" + ` is the whole file.
 

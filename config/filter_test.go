@@ -119,7 +119,8 @@ func TestANameThatPostgreSQLCutsIsCutToo(t *testing.T) {
 	if !filter.Captured("public", strings.Repeat("a", 62)) {
 		t.Error("the table under its cut name is not captured")
 	}
-	if want := [][2]string{{"public", strings.Repeat("a", 62)}}; !slices.Equal(filter.Literal(), want) {
+	want := [][2]string{{"public", strings.Repeat("a", 62)}}
+	if !slices.Equal(filter.Literal(), want) {
 		t.Errorf("literal: %q", filter.Literal())
 	}
 	// An expression is left alone: nobody can tell what it was meant to match.

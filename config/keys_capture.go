@@ -1,7 +1,7 @@
 package config
 
-const noColumns = "columns cannot be left out or changed in this version: make a publication with " +
-	"column lists, or a view for consumers"
+const noColumns = "columns cannot be left out or changed in this version: remove the key, and " +
+	"keep such tables out, or their topics away from those who must not see the column"
 
 // filterKeys choose tables, columns and messages.
 var filterKeys = []Key{

@@ -315,7 +315,8 @@ func TestTwoConnectorsMustNotShare(t *testing.T) {
 }
 
 func TestAnchorsAndMergesOfYAML(t *testing.T) {
-	f, _, bad := loadText(t, `worker: {bootstrap.servers: ['a:1', 'b:2'], schema.registry.url: "http://r:1"}
+	f, _, bad := loadText(t, `worker:
+  {bootstrap.servers: ['a:1', 'b:2'], schema.registry.url: "http://r:1"}
 connectors:
   one: &one
     topic.prefix: one
@@ -342,7 +343,8 @@ connectors:
 	if two.TopicPrefix != "two" || two.Database.Host != "db" || two.Database.User != "u" {
 		t.Errorf("merged: %+v", two)
 	}
-	if got := texts(two.Tables.TableInclude); !slices.Equal(got, []string{"public.t{1,3}", "public.b"}) {
+	want := []string{"public.t{1,3}", "public.b"}
+	if got := texts(two.Tables.TableInclude); !slices.Equal(got, want) {
 		t.Errorf("tables %q", got)
 	}
 }

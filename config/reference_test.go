@@ -46,7 +46,8 @@ func TestReferences(t *testing.T) {
 		"a ${file:/no/such:k} b":       "${file:/no/such:k}: cannot be read: no such file or directory",
 		"${file:" + dir + ":k}":        "${file:" + dir + ":k}: cannot be read: is a directory",
 		"${file:" + dir + "/whole:no}": "${file:" + dir + "/whole:no}: the file has no such key",
-		"${vault:a:b}":                 "${vault:a:b}: there is no provider of this name: use env or file",
+		"${vault:a:b}": "${vault:a:b}: there is no provider of this name: " +
+			"use env or file",
 	} {
 		if _, _, err := r.resolve(text); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -211,7 +211,10 @@ func (s *section) repeatsWorker(name string, k Key, v value) bool {
 		worker = s.worker
 	}
 	shared, ok := worker.values[name]
-	return ok && shared.text == v.text || !ok && worker.text(name) == strings.TrimSpace(v.text)
+	if name == "sasl.jaas.config" || strings.Contains(name, "password") {
+		return ok && shared.text == v.text
+	}
+	return strings.EqualFold(worker.text(name), strings.TrimSpace(v.text))
 }
 
 // raw returns what the file gives for a key.
