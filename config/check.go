@@ -26,7 +26,7 @@ func (s *section) check(name string, k Key, v value) {
 	case Enum:
 		s.checkEnum(name, k, v, text)
 	case Regexes:
-		s.checkRegexes(name, k, v)
+		s.checkRegexes(name, v)
 	case Path:
 		s.checkPEM(name, v, text)
 	case Text, List, SecretText:
@@ -95,7 +95,7 @@ func nameParts(key string) int {
 	}
 }
 
-func (s *section) checkRegexes(name string, k Key, v value) {
+func (s *section) checkRegexes(name string, v value) {
 	entries := v.entries()
 	message := strings.HasPrefix(name, "message.") // a prefix is no name of PostgreSQL's
 	if len(entries) == 0 && strings.HasSuffix(name, "include.list") && !message {

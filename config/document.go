@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -104,12 +106,16 @@ func (k Key) defaultText() string {
 	return code(k.Default)
 }
 
-// meaningText adds to the meaning why the default is another than theirs.
+// meaningText adds to the meaning why the default is another than theirs, and what is refused.
 func (k Key) meaningText() string {
-	if k.Why == "" {
-		return k.Meaning
+	text := k.Meaning
+	if k.Why != "" {
+		text += " Default: " + k.Why + "."
 	}
-	return k.Meaning + " Default: " + k.Why + "."
+	for _, value := range slices.Sorted(maps.Keys(k.Instead)) {
+		text += " Refused: " + code(value) + ", " + k.Instead[value] + "."
+	}
+	return text
 }
 
 func code(text string) string {

@@ -28,8 +28,8 @@ type resolver struct {
 	lookupEnv func(string) (string, bool)
 }
 
-// resolve replaces the references in text; any reports whether there were some.
-func (r resolver) resolve(text string) (out string, any bool, err error) {
+// resolve replaces the references in text; found reports whether there were some.
+func (r resolver) resolve(text string) (out string, found bool, err error) {
 	var b strings.Builder
 	for {
 		start := strings.Index(text, "${")
@@ -54,10 +54,10 @@ func (r resolver) resolve(text string) (out string, any bool, err error) {
 		}
 		b.WriteString(text[:start])
 		b.WriteString(value)
-		text, any = text[start+length+1:], true
+		text, found = text[start+length+1:], true
 	}
 	b.WriteString(text)
-	return b.String(), any, nil
+	return b.String(), found, nil
 }
 
 // isProvider reports whether a name can be a provider's: letters, digits, hyphen, underscore.

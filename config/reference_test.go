@@ -74,11 +74,11 @@ func FuzzReferences(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, properties string) {
 		r := resolver{func(string) (string, bool) { return "\x00VALUE\x00", true }}
-		got, any, err := r.resolve(text)
-		if err == nil && !any && got != text {
+		got, found, err := r.resolve(text)
+		if err == nil && !found && got != text {
 			t.Errorf("%q without a reference became %q", text, got)
 		}
-		if err == nil && any && !strings.Contains(text, "${") {
+		if err == nil && found && !strings.Contains(text, "${") {
 			t.Errorf("%q has no reference", text)
 		}
 		if err != nil && strings.Contains(err.Error(), "VALUE") && !strings.Contains(text, "VALUE") {

@@ -74,7 +74,7 @@ func plainParts(entry string) ([]string, bool) {
 			return nil, false
 		}
 		for _, r := range part {
-			if r < utf8.RuneSelf && !isNameByte(byte(r)) {
+			if r < utf8.RuneSelf && !isNameRune(r) {
 				return nil, false
 			}
 		}
@@ -82,7 +82,7 @@ func plainParts(entry string) ([]string, bool) {
 	return parts, true
 }
 
-func isNameByte(c byte) bool {
+func isNameRune(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
 		c == '_' || c == '-' || c == ' '
 }
