@@ -56,6 +56,14 @@ func (p *Positions) Confirm(lsn LSN) error {
 	return p.move("confirmed", lsn, func(s *PositionSet) *LSN { return &s.Confirmed })
 }
 
+// Follow takes the tracker's positions over and returns the confirmed one: what is to be stored
+// next. The confirmed one is read first, since the received one only rises.
+func (p *Positions) Follow(t *Tracker) (Mark, error) {
+	mark := t.ConfirmedMark()
+	p.Receive(t.Received())
+	return mark, p.Confirm(mark.LSN)
+}
+
 // Store moves the stored position.
 func (p *Positions) Store(lsn LSN) error {
 	return p.move("stored", lsn, func(s *PositionSet) *LSN { return &s.Stored })

@@ -21,6 +21,18 @@ func TestPositionsMoveInOrder(t *testing.T) {
 	}
 }
 
+func TestPositionsFollowTheTracker(t *testing.T) {
+	tr := NewTracker(10)
+	tr.Finish(tr.Begin(15), 20)
+	tr.Receive(30)
+	p := NewPositions(10)
+	mark, err := p.Follow(tr)
+	want := PositionSet{Received: 30, Confirmed: 20, Stored: 10, Flushed: 10}
+	if err != nil || mark.LSN != 20 || p.Snapshot() != want {
+		t.Fatalf("%+v %+v %v", mark, p.Snapshot(), err)
+	}
+}
+
 func TestPositionsRefuseEachWrongOrder(t *testing.T) {
 	for name, step := range map[string]func(*Positions) error{
 		"flushed above stored":     func(p *Positions) error { return p.Flush(21) },

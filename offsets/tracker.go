@@ -269,7 +269,7 @@ func (t *Tracker) complete(tx *Tx) {
 		first := t.queue[t.head]
 		t.queue[t.head] = nil
 		t.head++
-		if !first.single && first.end > mark.LSN {
+		if first.end > mark.LSN { // a single message has no end: it is no position
 			mark = Mark{LSN: first.end, XID: first.XID, CommitMicros: first.CommitMicros}
 		}
 	}
