@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +12,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/envelope"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
 func TestABrokerThatIsAwayIsWaitedFor(t *testing.T) {
@@ -51,6 +54,54 @@ func TestABrokerThatIsAwayIsWaitedFor(t *testing.T) {
 }
 
 var errHangUp = kerr.NetworkException
+
+func TestAClusterThatRestartsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	b, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{
+		Persist: true, Options: []kfake.Opt{kfake.SeedTopics(2, "t")},
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, b.Close()) })
+	o := Options{
+		Kafka: config.Kafka{Bootstrap: b.Addrs()}, Queue: NewQueue(1<<20, nil),
+		extra: []kgo.Opt{kgo.MetadataMinAge(10 * time.Millisecond)},
+	}
+	p := producer(t, o, "t")
+	m, tx := newMade(t), newAcks()
+	const n = 40
+	for i := range n {
+		if i == n/2 {
+			tx.wait(t, n/2)
+			b.Stop()
+		}
+		must(t, p.Send(t.Context(), []envelope.Record{m.record("t", "abc", fmt.Sprint(i))}, tx))
+	}
+	waiting := time.Now().Add(patience)
+	for p.Stalled() < 500*time.Millisecond { // some dials have been refused by then
+		if time.Now().After(waiting) {
+			t.Fatal("the producer does not say that nothing is confirmed")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if p.Err() != nil || p.Unconfirmed() != n/2 {
+		t.Fatalf("Err %v, %d unconfirmed", p.Err(), p.Unconfirmed())
+	}
+	must(t, b.Start())
+	tx.wait(t, n)
+	if len(tx.failures()) != 0 || p.Stalled() != 0 {
+		t.Fatalf("failures %v, stalled %v", tx.failures(), p.Stalled())
+	}
+	got := read(t, b.Cluster(), "t")[1] // 479470107 % 2
+	if len(got) != n {
+		t.Fatalf("%d records, want %d", len(got), n)
+	}
+	for i, r := range got {
+		if string(r.Value) != fmt.Sprint(i) {
+			t.Fatalf("record %d is %q", i, r.Value)
+		}
+	}
+	m.allReleased()
+}
 
 func TestAFailedRecordEndsTheProducer(t *testing.T) {
 	t.Parallel()
