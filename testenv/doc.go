@@ -27,8 +27,7 @@
 // As root, PostgreSQL refuses to run: its processes then run as the user nobody, by themselves.
 package testenv
 
-// T is what this package needs of *testing.T and *rapid.T, so that the demo, which has neither, does
-// not link the testing package.
+// T is what this package needs of *testing.T and *rapid.T.
 type T interface {
 	Helper()
 	Cleanup(fn func())

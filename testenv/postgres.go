@@ -64,45 +64,52 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := newRunDir("postgres" + o.Version)
+	p, err := newPostgres(o.Version, binDir)
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{
-		Version: o.Version, Host: "127.0.0.1", User: "postgres", Password: postgresPassword,
-		DataDir: filepath.Join(dir, "data"), LogFile: filepath.Join(dir, "server.log"),
-		binDir: binDir, dir: dir,
+	err = copyTree(template, p.DataDir, serverUser(), nil)
+	if err == nil {
+		err = newIdentity(p.DataDir)
 	}
-	if err := p.prepare(template, o); err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare PostgreSQL %s: %w", o.Version, err), p.Close())
+	if err == nil {
+		err = p.configure(o)
 	}
-	if err := p.Start(ctx); err != nil {
+	if err == nil {
+		err = p.Start(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-// prepare copies the template and writes the configuration.
-func (p *Postgres) prepare(template string, o PostgresOptions) error {
-	cred := serverUser()
-	if err := copyTree(template, p.DataDir, cred); err != nil {
-		return err
-	}
-	if err := newIdentity(p.DataDir); err != nil {
-		return err
-	}
+// newPostgres makes the directory of a server that has no data directory yet.
+func newPostgres(version, binDir string) (*Postgres, error) {
 	port, err := freePort()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.Port = port
+	dir, err := newRunDir("postgres" + version)
+	if err != nil {
+		return nil, err
+	}
+	return &Postgres{
+		Version: version, Host: "127.0.0.1", Port: port, User: "postgres",
+		Password: postgresPassword, DataDir: filepath.Join(dir, "data"),
+		LogFile: filepath.Join(dir, "server.log"), binDir: binDir, dir: dir,
+	}, nil
+}
+
+// configure writes the certificates and the configuration.
+func (p *Postgres) configure(o PostgresOptions) error {
 	if o.TLS {
 		certs, err := NewCertificates(p.dir)
 		if err != nil {
 			return err
 		}
 		p.CAFile = certs.CAFile
-		if err := giveTo(cred, certs.KeyFile); err != nil {
+		if err := giveTo(serverUser(), certs.KeyFile); err != nil {
 			return err
 		}
 	}
@@ -135,28 +142,31 @@ func (p *Postgres) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, postgresReadyAfter)
 	defer cancel()
 	if err := p.awaitReady(ctx); err != nil {
-		return fmt.Errorf("PostgreSQL %s did not start: %w\n%s", p.Version, err,
+		return fmt.Errorf("PostgreSQL %s did not start: %w\n%w", p.Version, err,
 			errors.Join(p.process.kill(), tailError(p.LogFile)))
 	}
 	return nil
 }
 
-// awaitReady connects until that succeeds, the server ends, or ctx does.
+// awaitReady waits until the server says in its pid file that it takes connections, as pg_ctl does,
+// since a process is forked for each attempt to connect; then it connects.
 func (p *Postgres) awaitReady(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	var last error
+	last := errors.New("the server's pid file does not say that it is ready")
 	for {
-		conn, err := p.Connect(ctx, "postgres")
-		if err == nil {
-			return conn.Close(ctx)
+		if lines := p.pidFile(); lines[0] == strconv.Itoa(p.process.pid) && lines[7] == "ready" {
+			conn, err := p.Connect(ctx, "postgres")
+			if err == nil {
+				return conn.Close(ctx)
+			}
+			last = err
 		}
-		last = err
 		select {
 		case <-p.process.done:
 			return fmt.Errorf("the server ended: %w", p.process.err)
 		case <-ctx.Done():
-			return fmt.Errorf("%w; last: %w", ctx.Err(), last)
+			return errors.Join(ctx.Err(), last)
 		case <-tick.C:
 		}
 	}

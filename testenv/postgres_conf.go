@@ -32,7 +32,7 @@ var postgresDefaults = map[string]string{
 	"lc_messages":                "C",
 }
 
-// configurationFile holds our settings, included by postgresql.conf; ALTER SYSTEM overrides it.
+// configurationFile holds our settings, which the template's postgresql.conf includes; ALTER SYSTEM overrides it.
 const configurationFile = "tidemark.conf"
 
 func (p *Postgres) writeConfiguration(o PostgresOptions) error {
@@ -63,22 +63,11 @@ func (p *Postgres) writeConfiguration(o PostgresOptions) error {
 	for _, database := range []string{"all", "replication"} {
 		hba = append(hba, fmt.Sprintf("%s %s all 127.0.0.1/32 scram-sha-256", kind, database))
 	}
+	cred := serverUser()
 	return errors.Join(
-		p.writeDataFile(configurationFile, conf.String(), os.O_TRUNC),
-		p.writeDataFile("postgresql.conf", "include '"+configurationFile+"'\n", os.O_APPEND),
-		p.writeDataFile("pg_hba.conf", strings.Join(hba, "\n")+"\n", os.O_TRUNC))
-}
-
-// writeDataFile writes a file of the data directory, owned by the server's user.
-func (p *Postgres) writeDataFile(name, text string, flag int) (err error) {
-	path := filepath.Join(p.DataDir, name)
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close(), giveTo(serverUser(), path)) }()
-	_, err = f.WriteString(text)
-	return err
+		writeAs(cred, filepath.Join(p.DataDir, configurationFile), conf.String(), os.O_TRUNC),
+		writeAs(cred, filepath.Join(p.DataDir, "pg_hba.conf"), strings.Join(hba, "\n")+"\n",
+			os.O_TRUNC))
 }
 
 // SetConf changes server settings as ALTER SYSTEM does and reloads; an empty value takes a setting
@@ -109,19 +98,27 @@ func (p *Postgres) Restart(ctx context.Context, mode string) error {
 	return p.Start(ctx)
 }
 
-// releaseSharedMemory removes the System V segment that a killed server left. Its id is the second
-// number of line 7 of postmaster.pid, a file that an orderly stop removes along with the segment
-// (LOCK_FILE_LINE_SHMEM_KEY of utils/pidfile.h).
-func (p *Postgres) releaseSharedMemory() {
+// pidFile returns the 8 lines of postmaster.pid (utils/pidfile.h), without the spaces that fill
+// them; empty ones where they are missing. An orderly stop removes the file.
+//
+//	1 pid   2 data directory   3 start time   4 port   5 socket directory   6 listen address
+//	7 key and id of the shared memory segment   8 status: starting, ready, standby, stopping
+func (p *Postgres) pidFile() (lines [8]string) {
 	text, err := os.ReadFile(filepath.Join(p.DataDir, "postmaster.pid"))
 	if err != nil {
-		return
+		return lines
 	}
-	lines := strings.Split(string(text), "\n")
-	if len(lines) < 7 {
-		return
+	for i, line := range strings.Split(string(text), "\n") {
+		if i < len(lines) {
+			lines[i] = strings.TrimSpace(line)
+		}
 	}
-	if fields := strings.Fields(lines[6]); len(fields) == 2 {
+	return lines
+}
+
+// releaseSharedMemory removes the System V segment that a killed server left.
+func (p *Postgres) releaseSharedMemory() {
+	if fields := strings.Fields(p.pidFile()[6]); len(fields) == 2 {
 		if id, err := strconv.Atoi(fields[1]); err == nil {
 			removeSharedMemory(id)
 		}

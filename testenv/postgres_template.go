@@ -22,7 +22,7 @@ var initdbArguments = []string{
 }
 
 const (
-	templateRevision = "1"
+	templateRevision = "2"
 	postgresPassword = "tidemark"
 )
 
@@ -106,7 +106,19 @@ func runInitdb(binDir, dir string) (err error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
-	return nil
+	include := "include '" + configurationFile + "'\n"
+	return writeAs(cred, filepath.Join(data, "postgresql.conf"), include, os.O_APPEND)
+}
+
+// writeAs writes a file that belongs to the servers' user.
+func writeAs(cred *syscall.Credential, path, text string, flag int) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flag, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), giveTo(cred, path)) }()
+	_, err = f.WriteString(text)
+	return err
 }
 
 // serverEnvironment is this process's environment without what would change a server's behaviour.
@@ -121,9 +133,14 @@ func serverEnvironment() []string {
 	return env
 }
 
-// copyTree copies a data directory, with permissions, to a path that does not exist yet.
-func copyTree(from, to string, cred *syscall.Credential) error {
+// copyTree copies a data directory, with permissions, to a path that does not exist yet, but for the
+// paths below it for which skip is true (nil: all). A file that vanishes meanwhile, as those of a
+// running server do, is left out.
+func copyTree(from, to string, cred *syscall.Credential, skip func(rel string) bool) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path != from {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -131,15 +148,18 @@ func copyTree(from, to string, cred *syscall.Credential) error {
 		if err != nil {
 			return err
 		}
+		if skip != nil && skip(rel) {
+			return nil
+		}
 		target := filepath.Join(to, rel)
 		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
+		if err == nil && entry.IsDir() {
 			err = os.Mkdir(target, info.Mode().Perm())
-		} else {
+		} else if err == nil {
 			err = copyFile(path, target, info.Mode().Perm())
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 		return errors.Join(err, giveTo(cred, target))
 	})

@@ -112,6 +112,9 @@ func (p *process) kill() error {
 	if !p.alive() {
 		return nil
 	}
+	// Stopped first, so that it starts no child between the listing and its end.
+	_ = syscall.Kill(p.pid, syscall.SIGSTOP)
+	_ = waitFor(time.Second, func() bool { return stopped(p.pid) }, func() error { return nil })
 	children := childrenOf(p.pid)
 	_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	for _, pid := range children {
@@ -142,6 +145,16 @@ func running(pid int) bool {
 	}
 	state, _ := procStat(string(stat))
 	return state != "Z" && state != "X"
+}
+
+// stopped reports whether pid is stopped by SIGSTOP, or gone; true where the system does not say.
+func stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	state, _ := procStat(string(stat))
+	return state == "T" || state == "Z" || state == "X"
 }
 
 // childrenOf returns the pids of the direct children of pid.

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -219,7 +220,7 @@ func (p *Proxy) forward(l *link, to, from net.Conn, way Direction) {
 			return
 		}
 		if err != nil {
-			if p.open(way) && err == io.EOF {
+			if p.open(way) && errors.Is(err, io.EOF) {
 				_ = to.(*net.TCPConn).CloseWrite()
 				return
 			}

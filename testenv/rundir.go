@@ -25,16 +25,31 @@ var runDirs struct {
 	pipe    io.Closer
 }
 
-// janitorScript gets the common prefix of this process's directories as $1. A server that is being
-// killed may still write: the removal is tried again until nothing is left, for ten seconds.
+// janitorScript gets the common prefix of this process's directories as $1. SIGQUIT lets PostgreSQL
+// end its children and free its shared memory (on Linux the kernel has sent it already); who still
+// runs after three seconds is killed. A server that is being killed may still write: the
+// removal is tried again until nothing is left, for ten seconds.
 const janitorScript = `
+each() {
+	for file in "$prefix"*/*.pid; do
+		[ -f "$file" ] && kill "$1" "$(cat "$file")" 2>/dev/null && found=yes
+	done
+}
+prefix=$1
 while read -r line; do :; done
-for pid in "$1"*/*.pid; do
-	[ -f "$pid" ] && kill -9 "$(cat "$pid")"
+each -QUIT
+tries=0
+while found=no; each -0; [ $found = yes ] && [ $tries -lt 30 ]; do
+	tries=$((tries + 1))
+	sleep 0.1
+done
+each -KILL
+for file in "$prefix"*/data/postmaster.pid; do
+	[ -f "$file" ] && set -- $(sed -n 7p "$file") && [ $# = 2 ] && ipcrm -m "$2" 2>/dev/null
 done
 tries=0
-while [ "$tries" -lt 100 ]; do
-	rm -rf "$1"* && exit 0
+while [ $tries -lt 100 ]; do
+	rm -rf "$prefix"* && exit 0
 	tries=$((tries + 1))
 	sleep 0.1
 done
