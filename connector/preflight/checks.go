@@ -109,7 +109,7 @@ var checks = []check{
 		"a bound on the WAL that a slot may keep", pg, checkSlotGuards,
 	},
 	{
-		"open_transactions", areaSlot, Warning, fault.SnapshotBlocked,
+		"open_transactions", areaSlot, Warning, noCode,
 		"no transaction is open that making the slot would wait for", pg, checkOpenTransactions,
 	},
 	{

@@ -3,10 +3,13 @@ package preflight
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/tidemark-cdc/tidemark/connector/capture"
 )
 
 // topic makes a topic as nobody in particular.
@@ -55,4 +58,29 @@ func find(r *Report, check string) []Finding {
 		}
 	}
 	return out
+}
+
+// stream reads a slot under the application name "reader" until the returned function is called.
+func (w *world) stream(t *testing.T, slot string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	conn, err := capture.Dial(ctx, w.options.Connector.Database, "reader")
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	s, err := conn.Start(ctx, capture.StartOptions{
+		Slot: slot, Publication: "tidemark", Start: 1, ServerVersion: 180000,
+		StatusInterval: time.Second,
+	})
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	return func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}
 }

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -130,9 +131,13 @@ func checkSlotGuards(_ context.Context, p *probe, o *outcome) error {
 	return nil
 }
 
-// publicationAgeSQL compares ages, since transaction ids wrap: the younger has the smaller age.
+// publicationAgeSQL compares ages, since transaction ids wrap: the younger has the smaller age. A
+// new slot begins with the catalog_xmin of the slot that holds back the most, so that its own says
+// when it was made only if no other is as old.
 const publicationAgeSQL = `
-SELECT age(p.xmin)::bigint, age(s.catalog_xmin)::bigint
+SELECT age(p.xmin)::bigint, age(s.catalog_xmin)::bigint,
+       coalesce((SELECT max(age(o.catalog_xmin)) FROM pg_replication_slots o
+                 WHERE o.slot_name <> s.slot_name), -1)::bigint
 FROM pg_publication p, pg_replication_slots s
 WHERE p.pubname = $1 AND s.slot_name = $2 AND s.catalog_xmin IS NOT NULL`
 
@@ -141,15 +146,19 @@ func checkPublicationAge(ctx context.Context, p *probe, o *outcome) error {
 		o.ok("the first start makes the publication before the slot")
 		return nil
 	}
-	var publication, slot int64
+	var publication, slot, others int64
 	err := p.conn.QueryRow(ctx, publicationAgeSQL, p.cfg.Publication, p.cfg.SlotName).
-		Scan(&publication, &slot)
+		Scan(&publication, &slot, &others)
 	switch {
-	case err == pgx.ErrNoRows:
+	case errors.Is(err, pgx.ErrNoRows):
 		o.ok("the slot has no catalog_xmin")
 	case err != nil:
 		return pgdial.Wrap(err)
-	case publication <= slot:
+	case publication > slot:
+		o.ok("the publication is older than the slot")
+	case others >= slot:
+		o.ok("not known: another slot holds catalog_xmin back as far")
+	default:
 		effect := "up to 17 the server then refuses changes from before it for ever"
 		if p.server.major() >= 18 {
 			effect = "the server then skips changes from before it with nothing but a warning"
@@ -158,8 +167,6 @@ func checkPublicationAge(ctx context.Context, p *probe, o *outcome) error {
 			"made or altered after the oldest change that slot "+p.slot.Name+" may still give",
 			"a publication that is older than the slot; "+effect,
 			"none when the connector itself has altered it; else begin again with a new slot")
-	default:
-		o.ok("the publication is older than the slot")
 	}
 	return nil
 }

@@ -1,0 +1,173 @@
+package preflight
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/testenv"
+)
+
+// limited are the rights of the user "limited": it may see topics, and write one of them.
+func limited() kfake.Opt {
+	topic := func(name string, op kmsg.ACLOperation) kfake.ACL {
+		return kfake.ACL{
+			Resource: kmsg.ACLResourceTypeTopic, Name: name,
+			Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true,
+		}
+	}
+	return kfake.User("PLAIN", "limited", "limited-secret",
+		topic("shop.public.orders", kmsg.ACLOperationDescribe),
+		topic("shop.public.orders", kmsg.ACLOperationWrite),
+		topic("shop.public.customers", kmsg.ACLOperationDescribe),
+		topic("tidemark-offsets", kmsg.ACLOperationDescribe))
+}
+
+func TestRightsOnTopicsAndTransactionalID(t *testing.T) {
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{
+		SASL: true, ACLs: true, Options: []kfake.Opt{
+			limited(), kfake.SeedTopics(1, "shop.public.orders", "shop.public.customers"),
+		},
+	})
+	w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`,
+		`CREATE TABLE customers (id int PRIMARY KEY)`)
+	k := &w.options.Worker.Kafka
+	k.SecurityProtocol, k.SASLMechanism = "SASL_PLAINTEXT", "PLAIN"
+	k.SASLUser, k.SASLPassword = "limited", config.NewSecret("limited-secret")
+	r := w.check(t)
+	f := wantFailed(t, r, "topic_rights", fault.BrokerForbids,
+		"topic shop.public.customers", "topic tidemark-offsets")
+	if len(f) == 2 {
+		const fix = "kafka-acls --add --allow-principal User:limited " +
+			"--topic 'shop.public.customers' --operation Write"
+		if f[0].Fix != fix {
+			t.Errorf("fix: %s", f[0].Fix)
+		}
+		if !strings.Contains(f[1].Found, "may not make it") {
+			t.Errorf("found: %s", f[1].Found)
+		}
+	}
+	wantFailed(t, r, "transactions", fault.BrokerForbids, "transactional id tidemark-offsets-shop")
+}
+
+func TestWrongPasswords(t *testing.T) {
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{SASL: true})
+	w.options.Connector.Database.Password = config.NewSecret("sesame")
+	k := &w.options.Worker.Kafka
+	k.SecurityProtocol, k.SASLMechanism = "SASL_PLAINTEXT", "PLAIN"
+	k.SASLUser, k.SASLPassword = testenv.BrokerUser, config.NewSecret("sesame")
+	// The broker in the process only hangs up; Kafka says why.
+	w.broker.Control(int16(kmsg.SASLAuthenticate),
+		func(req kmsg.Request) (kmsg.Response, error, bool) {
+			resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+			resp.ErrorCode = kerr.SaslAuthenticationFailed.Code
+			return resp, nil, true
+		})
+	r := w.check(t)
+	for _, check := range []string{"postgres_connection", "broker_connection"} {
+		f := find(r, check)
+		if len(f) != 1 || f[0].Code != fault.AuthenticationFailed {
+			t.Errorf("%s: %+v", check, f)
+			continue
+		}
+		if strings.Contains(f[0].Found, "sesame") {
+			t.Errorf("%s shows the password: %s", check, f[0].Found)
+		}
+	}
+}
+
+func TestTruncateOfATableWithACompactedTopic(t *testing.T) {
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{})
+	w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`)
+	w.options.Connector.TopicCreation.Configs = map[string]string{"cleanup.policy": "compact"}
+	wantFailed(t, w.check(t), "truncate", "", "topic shop.public.orders")
+	w.options.Connector.SkippedOperations = map[byte]bool{'t': true}
+	wantFailed(t, w.check(t), "truncate", "")
+}
+
+func TestStoredPositionWithoutItsSlot(t *testing.T) {
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{})
+	w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	store, err := offsets.OpenStore(ctx, offsets.StoreOptions{
+		ClientOpts: []kgo.Opt{kgo.SeedBrokers(w.broker.Addrs()...)},
+		Topic:      "tidemark-offsets", Connector: "shop", Prefix: "shop", Replication: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Fence(ctx); err != nil {
+		t.Fatal(err)
+	}
+	save := func(system string) {
+		t.Helper()
+		err := store.Save(ctx, offsets.Record{
+			LSN: 0x1000000, SystemID: system, Timeline: 1, Slot: "tidemark",
+			Snapshot: &offsets.SnapshotState{Done: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	save("1")
+	wantFailed(t, w.check(t), "position", fault.ClusterChanged, "stored position 0/1000000")
+	conn, err := w.pg.Connect(ctx, w.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var system string
+	err = conn.QueryRow(ctx, `SELECT system_identifier::text FROM pg_control_system()`).Scan(&system)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(system)
+	wantFailed(t, w.check(t), "position", fault.SlotMissing, "stored position 0/1000000")
+	if r := w.check(t); r.Exit() != 3 {
+		t.Errorf("exit %d", r.Exit())
+	}
+	// The check has fenced nobody: the writer is still the writer.
+	save(system)
+}
+
+// TestNothingIsTouched compares what there is before and after a check.
+func TestNothingIsTouched(t *testing.T) {
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{})
+	w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`)
+	w.check(t)
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.broker.Addrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = nil // all
+	resp, err := req.RequestWith(context.Background(), client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(resp.Topics) != 0 {
+		t.Errorf("%d topics were made", len(resp.Topics))
+	}
+	for _, request := range w.registry.Requests() {
+		if !strings.HasPrefix(request, "GET ") {
+			t.Errorf("the registry got %s", request)
+		}
+	}
+	w.exec(t, `DO $$ BEGIN
+		IF EXISTS (SELECT FROM pg_publication) THEN RAISE 'a publication was made'; END IF;
+		IF EXISTS (SELECT FROM pg_replication_slots WHERE database = current_database())
+		THEN RAISE 'a slot was made'; END IF;
+	END $$`)
+}
