@@ -222,7 +222,8 @@ func TestWhatTheConnectorWritesIsRead(t *testing.T) {
 	}
 	recs := s.change(decode.KindUpdate, 'O', tuple("7", "new", "1.00", null, null),
 		tuple("7", "paid", "1.00", null, null))
-	recs = append(recs, s.change(decode.KindDelete, 'O', tuple("7", "paid", "1.00", null, null), nil)...)
+	recs = append(recs, s.change(decode.KindDelete, 'O',
+		tuple("7", "paid", "1.00", null, null), nil)...)
 	if err := p.Send(t.Context(), recs, nil); err != nil {
 		t.Fatal(err)
 	}

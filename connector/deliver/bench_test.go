@@ -71,7 +71,8 @@ func BenchmarkSend(b *testing.B) {
 }
 
 // sample stands for an envelope: the source block repeats, the row does not.
-const sample = "\x00\x02%d\x02status-%d\x02%d customer note %d\x02\x06\x000.1.0\x14postgresql\x08shop" +
+const sample = "\x00\x02%d\x02status-%d\x02%d customer note %d\x02\x06\x000.1.0" +
+	"\x14postgresql\x08shop" +
 	"\x80\x80\xa0\xe8\xb2\x64\x0afalse\x08shop\x02[\"23803720\",\"23803648\"]\x0cpublic\x0corders\x02c"
 
 var opCreate, zero, image = []byte("c"), []byte("0"), []byte("NOT_APPLICABLE")

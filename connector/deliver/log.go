@@ -21,7 +21,8 @@ type clientLog struct {
 }
 
 // newEpochLine is how the client announces it (kgo, producer.go, producerID).
-const newEpochLine = "locally bumping idempotent producer epoch to recover from a prior produce error"
+const newEpochLine = "locally bumping idempotent producer epoch to recover from " +
+	"a prior produce error"
 
 var levels = map[kgo.LogLevel]slog.Level{
 	kgo.LogLevelError: slog.LevelWarn,

@@ -74,7 +74,8 @@ type Producer struct {
 
 	outMu     sync.Mutex
 	out       int           // records given to the client whose promise has not run
-	drained   chan struct{} // not nil: Close waits for out to reach 0
+	closed    bool          // no more are given
+	drained   chan struct{} // closed when closed is set and out is 0
 	lastMoved atomic.Int64  // unix nanoseconds: out rose from 0, or a record was confirmed
 
 	closeOnce sync.Once
@@ -85,7 +86,8 @@ type Producer struct {
 // flushed at a stop, ctx must outlive the stop.
 func New(ctx context.Context, o Options) (*Producer, error) {
 	p := &Producer{
-		o: o, log: o.Logger, queue: o.Queue, failed: make(chan struct{}),
+		o: o, log: o.Logger, queue: o.Queue,
+		failed: make(chan struct{}), drained: make(chan struct{}),
 	}
 	p.topics.Store(&map[string]*topic{})
 	if p.log == nil {
@@ -151,6 +153,7 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 		kgo.ProducerLinger(p.o.Producer.Linger),
 		kgo.ProducerBatchCompression(codecs...),
 		kgo.ProducerBatchMaxBytesFn(p.batchMaxBytes),
+		kgo.BrokerMaxWriteBytes(int32(max(100<<20, p.requestBytes()+1<<20))), // a whole request
 		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(p.partitioner)),
 		// Our queue is the bound. A record counts for 320 bytes at least (envelope.Record.Size),
 		// so the client's own bound cannot be reached; its waits know nothing of frames.
@@ -237,35 +240,37 @@ func (p *Producer) Close() {
 	p.closeOnce.Do(func() {
 		p.unlink()
 		p.fail(errClosed)
-		p.client.Close()
 		p.outMu.Lock()
-		if p.out > 0 {
-			p.drained = make(chan struct{})
+		p.closed = true
+		if p.out == 0 {
+			close(p.drained)
 		}
-		drained := p.drained
 		p.outMu.Unlock()
-		if drained != nil {
-			<-drained
-		}
+		p.client.Close()
 	})
+	<-p.drained
 }
 
 var errClosed = fault.New(fault.Internal, "the producer is closed")
 
-// add counts n records that are about to be given to the client.
-func (p *Producer) add(n int) {
+// add counts n records that are about to be given to the client; after Close it is too late.
+func (p *Producer) add(n int) error {
 	p.outMu.Lock()
+	defer p.outMu.Unlock()
+	if p.closed {
+		return p.Err()
+	}
 	if p.out == 0 {
 		p.lastMoved.Store(time.Now().UnixNano())
 	}
 	p.out += n
-	p.outMu.Unlock()
+	return nil
 }
 
 func (p *Producer) subtract() {
 	p.outMu.Lock()
 	p.out--
-	if p.out == 0 && p.drained != nil {
+	if p.out == 0 && p.closed {
 		close(p.drained)
 	}
 	p.outMu.Unlock()

@@ -221,6 +221,36 @@ func TestCloseGivesEveryRecordBack(t *testing.T) {
 	m.allReleased()
 }
 
+func TestCloseWhileOthersSend(t *testing.T) {
+	t.Parallel()
+	c := cluster(t, kfake.SeedTopics(3, "t"))
+	p := producer(t, options(c), "t")
+	m, tx := newMade(t), newAcks()
+	var senders sync.WaitGroup
+	for i := range 4 {
+		senders.Go(func() {
+			for n := 0; ; n++ {
+				r := m.record("t", fmt.Sprint(i, n), "v")
+				if p.Send(t.Context(), []envelope.Record{r}, tx) != nil {
+					return
+				}
+			}
+		})
+	}
+	tx.wait(t, 100)
+	p.Close()
+	tx.mu.Lock()
+	if tx.added != tx.done {
+		t.Errorf("%d records were taken, %d given back when Close returned", tx.added, tx.done)
+	}
+	tx.mu.Unlock()
+	senders.Wait()
+	if tx.added != tx.done || p.queue.Used() != 0 {
+		t.Errorf("added %d, done %d, %d bytes queued", tx.added, tx.done, p.queue.Used())
+	}
+	m.allReleased()
+}
+
 func TestTheEndOfTheContextEndsDelivery(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))

@@ -41,33 +41,51 @@ func (p *Producer) Send(ctx context.Context, recs []envelope.Record, tx Acker) e
 		return p.Err()
 	}
 	var room [8]int
-	copies, size, err := p.check(recs, room[:0])
-	if err == nil {
-		err = p.acquire(ctx, size)
-	}
+	copies, err := p.admit(ctx, recs, room[:0])
 	if err != nil {
 		for i := range recs {
 			release(recs[i].Buffer)
 		}
 		return err
 	}
-	sent, n := time.Now(), 0
 	for i, c := range copies {
-		n += c
+		if tx != nil {
+			tx.Add(c)
+		}
 		if b := recs[i].Buffer; b != nil { // before the first promise can run
 			for range c - 1 {
 				b.Retain()
 			}
 		}
 	}
-	p.add(n)
-	if tx != nil {
-		tx.Add(n)
-	}
+	sent := time.Now()
 	for i := range recs {
 		p.produce(&recs[i], copies[i], tx, sent)
 	}
 	return p.Err()
+}
+
+// admit checks the records, takes the queue's bytes for them and counts them. It appends to copies
+// how many of Kafka's records each of ours becomes.
+func (p *Producer) admit(ctx context.Context, recs []envelope.Record, copies []int) (
+	[]int, error,
+) {
+	copies, size, err := p.check(recs, copies)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.acquire(ctx, size); err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, c := range copies {
+		n += c
+	}
+	if err := p.add(n); err != nil {
+		p.queue.free(size)
+		return nil, err
+	}
+	return copies, nil
 }
 
 // acquire takes the queue's bytes, or returns why it could not.
@@ -156,7 +174,7 @@ func release(b *envelope.Buffer) {
 }
 
 // check refuses what the broker would refuse, before anything of the event is sent. It appends to
-// copies how many of Kafka's records each of ours becomes, and returns the bytes of all of them.
+// copies as admit does, and returns the bytes of all records.
 func (p *Producer) check(recs []envelope.Record, copies []int) ([]int, int64, error) {
 	var size int64
 	for i := range recs {

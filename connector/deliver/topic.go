@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -151,12 +152,13 @@ func (p *Producer) awaitTopic(ctx context.Context, name string) (int, error) {
 func (p *Producer) describe(ctx context.Context, name string, n int) (*topic, error) {
 	t := &topic{name: name, hash: murmur2([]byte(name)), maxBytes: p.requestBytes()}
 	t.partitions.Store(int32(n))
-	configs, err := p.admin.DescribeTopicConfigs(ctx, name)
+	var described kadm.ResourceConfig
+	all, err := p.admin.DescribeTopicConfigs(ctx, name)
 	if err == nil {
-		_, err = configs.On(name, nil)
+		described, err = all.On(name, nil)
 	}
 	if err == nil {
-		err = configs[0].Err
+		err = described.Err
 	}
 	err = kafkadial.Wrap("DescribeConfigs", "topic "+name, err)
 	if fault.Has(err, fault.BrokerForbids) {
@@ -166,7 +168,7 @@ func (p *Producer) describe(ctx context.Context, name string, n int) (*topic, er
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range configs[0].Configs {
+	for _, c := range described.Configs {
 		switch c.Key {
 		case "cleanup.policy":
 			t.compacted = strings.Contains(c.MaybeValue(), "compact")

@@ -43,8 +43,9 @@ func TestATopicThatExistsIsNeverAltered(t *testing.T) {
 		Partitions: 7, Replication: 1, Configs: map[string]string{"retention.ms": "1"},
 	}
 	p := producer(t, o, "there", "there")
-	if got := c.TopicInfo("there").Configs["retention.ms"]; *got != "99" || p.Partitions("there") != 2 {
-		t.Fatalf("retention %s, partitions %d", *got, p.Partitions("there"))
+	got, n := c.TopicInfo("there").Configs["retention.ms"], p.Partitions("there")
+	if *got != "99" || n != 2 {
+		t.Fatalf("retention %s, partitions %d", *got, n)
 	}
 }
 

@@ -161,7 +161,8 @@ func refusedHandshake(err error) bool {
 	if errors.As(err, &firstRead) && !kgo.IsRetryableBrokerErr(err) {
 		return true
 	}
-	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &header) || errors.As(err, &alert)
+	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) ||
+		errors.As(err, &header) || errors.As(err, &alert)
 }
 
 func connectionLost(err error) bool {

@@ -81,7 +81,7 @@ func TestWrapLeavesFaultsAndCancellationAlone(t *testing.T) {
 		t.Error("nil is no error")
 	}
 	f := fault.New(fault.Fenced, "already said")
-	if got := Wrap("Write", "topic t", f); got != error(f) {
+	if got := Wrap("Write", "topic t", f); !errors.Is(got, f) || got.Error() != f.Error() {
 		t.Errorf("got %v", got)
 	}
 	got := Wrap("Write", "topic t", context.Canceled)
@@ -127,8 +127,9 @@ func TestCredentialsAreProven(t *testing.T) {
 		{"PLAIN", "p", "one", ""},
 		{"SCRAM-SHA-256", "s", "two", ""},
 		{"SCRAM-SHA-512", "s", "three", ""},
-		{"", "", "", fault.AuthenticationFailed},                  // the broker hangs up on who says nothing
-		{"SCRAM-SHA-512", "s", "two", fault.AuthenticationFailed}, // and refuses from here on
+		{"", "", "", fault.AuthenticationFailed}, // the broker hangs up on who says nothing
+		// From here on it refuses.
+		{"SCRAM-SHA-512", "s", "two", fault.AuthenticationFailed},
 		{"PLAIN", "p", "wrong", fault.AuthenticationFailed},
 	} {
 		k := config.Kafka{
