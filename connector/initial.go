@@ -204,7 +204,7 @@ func (s *session) readTable(
 				said = time.Now()
 				s.sayProgress(tableName(p.Relation), began)
 			}
-			return s.snapshotRow(ctx, t, row, from, nil)
+			return s.snapshotRow(ctx, t, row, from)
 		})
 	if err != nil {
 		return err

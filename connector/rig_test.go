@@ -2,10 +2,12 @@ package connector_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +25,14 @@ import (
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+// TestMain lets more tests run at a time than there are processors: they mostly wait for servers.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", "6")
+	}
+	testenv.Main(m)
+}
 
 // rig is a database, a broker and a registry, with a configuration of a connector between them.
 type rig struct {
@@ -39,7 +48,13 @@ type rig struct {
 
 func newRig(t *testing.T, version string) *rig {
 	t.Helper()
-	r := &rig{t: t, pg: testenv.SharedPostgres(t, version), extra: map[string]string{}}
+	return newRigOn(t, testenv.SharedPostgres(t, version))
+}
+
+// newRigOn is newRig on a server that the test does not share.
+func newRigOn(t *testing.T, pg *testenv.Postgres) *rig {
+	t.Helper()
+	r := &rig{t: t, pg: pg, extra: map[string]string{}}
 	r.db = testenv.NewDatabase(t, r.pg)
 	var err error
 	if r.broker, err = testenv.StartFakeBroker(testenv.FakeBrokerOptions{}); err != nil {

@@ -233,9 +233,10 @@ func (s *session) notice(f capture.Frame) error {
 	return nil
 }
 
-// rows encodes one row of the snapshot and hands it on.
+// snapshotRow encodes one row of the snapshot and hands it on. Nobody is told of its confirmation:
+// a table is done when a flush has returned.
 func (s *session) snapshotRow(
-	ctx context.Context, t *table, row schema.Tuple, at envelope.Snapshot, tx *offsets.Tx,
+	ctx context.Context, t *table, row schema.Tuple, at envelope.Snapshot,
 ) error {
 	var err error
 	if s.records, err = s.enc.Read(s.records[:0], t.compiled, row, at); err != nil {
@@ -243,5 +244,5 @@ func (s *session) snapshotRow(
 	}
 	t.counters.SnapshotRows(len(s.records))
 	t.counters.Event('r')
-	return s.producer.Send(ctx, s.records, tx)
+	return s.producer.Send(ctx, s.records, nil)
 }

@@ -56,6 +56,8 @@ type StoreOptions struct {
 	CallTimeout        time.Duration
 	ReadTimeout        time.Duration
 	Logger             *slog.Logger
+	// MustExist: a missing topic is a fault instead of being made, for commands that only look.
+	MustExist bool
 }
 
 // Store keeps the connector's record in the compacted offsets topic, and is the fence between two

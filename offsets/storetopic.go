@@ -22,7 +22,7 @@ func (s *Store) ensureTopic(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
 	defer cancel()
 	info, err := s.describe(ctx)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+	if errors.Is(err, kerr.UnknownTopicOrPartition) && !s.opts.MustExist {
 		if err := s.create(ctx); err != nil {
 			return s.brokerFault("creating it", err)
 		}

@@ -15,6 +15,7 @@ type paced struct {
 func newPaced() *paced {
 	p := &paced{at: time.Unix(1_000_000, 0)}
 	p.now = func() time.Time { return p.at }
+	p.room = func() int { return 4 << 20 }
 	p.sleep = func(d time.Duration) { p.slept += d; p.at = p.at.Add(d) }
 	return p
 }
@@ -59,6 +60,28 @@ func TestABacklogIsLeftToFillTheSocket(t *testing.T) {
 	p.read(time.Millisecond, 400<<10, false)
 	if p.slept != paceMax {
 		t.Errorf("slept %s, want %s", p.slept, paceMax)
+	}
+}
+
+func TestAWaitThatFillsTheSocketIsMadeShorter(t *testing.T) {
+	p := newPaced()
+	p.room = func() int { return 200 << 10 }
+	var last time.Duration
+	for range 30 {
+		p.slept = 0
+		p.read(time.Millisecond, 190<<10, false)
+		last = p.slept
+	}
+	if last != paceMin {
+		t.Errorf("slept %s, want %s", last, paceMin)
+	}
+	for range 30 { // between a quarter and a half: just right
+		p.slept = 0
+		p.read(time.Millisecond, 80<<10, false)
+		last = p.slept
+	}
+	if last != paceMin {
+		t.Errorf("slept %s, want %s still", last, paceMin)
 	}
 }
 

@@ -30,6 +30,27 @@ func setReceiveBuffer(conn net.Conn, size int) {
 	})
 }
 
+// receiveRoom returns how many bytes of data the socket holds: half of its buffer, since the kernel
+// doubles what is asked for to have room for its own records of each segment.
+func receiveRoom(conn net.Conn) int {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return paceRoom
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return paceRoom
+	}
+	room := paceRoom
+	_ = raw.Control(func(fd uintptr) {
+		n, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF)
+		if err == nil {
+			room = n / 2
+		}
+	})
+	return room
+}
+
 // receiveBufferLimit returns net.core.rmem_max, 0 when it cannot be read.
 func receiveBufferLimit() int {
 	text, err := os.ReadFile("/proc/sys/net/core/rmem_max")

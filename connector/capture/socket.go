@@ -29,6 +29,7 @@ func (s *socket) stream(receiveBuffer int) {
 	if receiveBuffer > 0 {
 		setReceiveBuffer(s.Conn, receiveBuffer)
 	}
+	s.pace.room = func() int { return receiveRoom(s.Conn) }
 	s.on = true
 }
 

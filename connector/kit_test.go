@@ -1,0 +1,415 @@
+package connector_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/testenv"
+)
+
+// ownServer starts a server that the test may stop and configure.
+func ownServer(t *testing.T, version string, settings map[string]string) *testenv.Postgres {
+	t.Helper()
+	pg, err := testenv.StartPostgres(t.Context(), testenv.PostgresOptions{
+		Version: version, Settings: settings,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pg
+}
+
+// versions are the servers of tests that run on several: the newest, and with TIDEMARK_TEST_ALL
+// the oldest and one between.
+func versions(also ...string) []string {
+	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		return append([]string{"18"}, also...)
+	}
+	return []string{"14", "15", "18"}
+}
+
+// onVersions runs a test on each of versions.
+func onVersions(t *testing.T, test func(t *testing.T, r *rig), also ...string) {
+	for _, v := range versions(also...) {
+		t.Run(v, func(t *testing.T) {
+			t.Parallel()
+			test(t, newRig(t, v))
+		})
+	}
+}
+
+// onePartition makes the order of a topic's events one.
+func (r *rig) onePartition() { r.extra["topic.creation.default.partitions"] = "1" }
+
+// code fails unless err has the code, and returns its text.
+func code(t *testing.T, err error, want fault.Code) string {
+	t.Helper()
+	if err == nil || fault.CodeOf(err) != want {
+		t.Fatalf("code %q, want %q: %v", fault.CodeOf(err), want, err)
+	}
+	return err.Error()
+}
+
+// refused starts a connector that must end by itself with the code, and returns the error's text.
+func (r *rig) refused(want fault.Code) string {
+	r.t.Helper()
+	err := r.start().ended(r.t)
+	if fault.CodeOf(err) != want {
+		r.t.Logf("log:\n%s", r.log.String())
+	}
+	return code(r.t, err, want)
+}
+
+// contains fails unless text has each part.
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("%q is missing in: %s", p, text)
+		}
+	}
+}
+
+func position(t *testing.T, run *running, kind string) offsets.LSN {
+	t.Helper()
+	text := run.c.Status().Positions[kind]
+	if text == "" {
+		return 0
+	}
+	lsn, err := offsets.ParseLSN(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lsn
+}
+
+func (r *rig) lsn(sql string, args ...any) offsets.LSN {
+	r.t.Helper()
+	lsn, err := offsets.ParseLSN(r.query(sql, args...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return lsn
+}
+
+// confirmedFlush is the slot's.
+func (r *rig) confirmedFlush() offsets.LSN {
+	r.t.Helper()
+	return r.lsn("SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1",
+		r.slot())
+}
+
+// caughtUp waits until everything that was committed is confirmed, stored and told.
+func (r *rig) caughtUp(run *running) {
+	r.t.Helper()
+	mark := r.lsn("SELECT pg_logical_emit_message(true, 'mark', '')::text")
+	r.until("the connector caught up", func() bool {
+		select {
+		case <-run.done:
+			r.t.Fatalf("the connector ended: %v\nlog:\n%s", run.err, r.log.String())
+		default:
+		}
+		return position(r.t, run, "flushed") > mark
+	})
+}
+
+// clean stops the connector and fails if that was not in order.
+func (r *rig) clean(run *running) {
+	r.t.Helper()
+	if err := run.stop(); err != nil {
+		r.t.Fatalf("an ordered stop returned %v\nlog:\n%s", err, r.log.String())
+	}
+}
+
+func (r *rig) walsender() string {
+	r.t.Helper()
+	return r.query("SELECT coalesce(active_pid, 0)::text FROM pg_replication_slots "+
+		"WHERE slot_name = $1", r.slot())
+}
+
+// all returns the events of a topic that are there now, in order of arrival.
+func (r *rig) all(topic string) []event {
+	r.t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(r.t.Context(), topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	total := 0
+	ends.Each(func(o kadm.ListedOffset) { total += int(o.Offset) })
+	if total == 0 {
+		return nil
+	}
+	return r.read(topic, total)
+}
+
+// lines renders events, and ids lists the values of a column of the after images, sorted.
+func lines(events []event) []string {
+	out := make([]string, len(events))
+	for i, e := range events {
+		out[i] = e.String()
+	}
+	return out
+}
+
+func ids(events []event, column string) []int {
+	var out []int
+	for _, e := range events {
+		if after := row(e.value["after"]); after != nil {
+			n, err := strconv.Atoi(fmt.Sprint(inner(after[column])))
+			if err != nil {
+				panic(err)
+			}
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func sequence(from, to int) []int {
+	var out []int
+	for i := from; i <= to; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
+func sameInts(t *testing.T, what string, got, want []int) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %d values, want %d: %.300s", what, len(got), len(want), fmt.Sprint(got))
+	}
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			t.Errorf("%d: missing %s", i, want[i])
+		case i >= len(want):
+			t.Errorf("%d: too much: %s", i, got[i])
+		case got[i] != want[i]:
+			t.Errorf("%d:\n got %s\nwant %s", i, got[i], want[i])
+		}
+	}
+}
+
+// inner takes a value out of goavro's form of a union.
+func inner(v any) any {
+	if m, ok := v.(map[string]any); ok && len(m) == 1 {
+		for _, v := range m {
+			return v
+		}
+	}
+	return v
+}
+
+func row(v any) map[string]any {
+	m, _ := inner(v).(map[string]any)
+	return m
+}
+
+// String is an event in one line, as tests expect it:
+//
+//	op IMAGE key {after} before{...} old{before_key}
+//
+// Columns are in the order of their names; "-" is null, "?" is flagged UNAVAILABLE, "!text"
+// UNREPRESENTABLE; a long string is shown by its length. A tombstone is "x".
+func (e event) String() string {
+	key := "-"
+	if k, ok := e.key.(map[string]any); ok {
+		key = fields(k, nil)
+	}
+	if e.value == nil {
+		return "x " + key
+	}
+	states := map[string]map[string]string{"AFTER": {}, "BEFORE": {}}
+	for _, s := range e.value["column_states"].([]any) {
+		m := s.(map[string]any)
+		text := "?"
+		if m["state"] == "UNREPRESENTABLE" {
+			text = fmt.Sprint("!", inner(m["text"]))
+		}
+		states[m["image"].(string)][m["column"].(string)] = text
+	}
+	out := fmt.Sprintf("%s %s %s", e.op(), e.value["before_image"], key)
+	if m := row(e.value["after"]); m != nil {
+		out += " " + fields(m, states["AFTER"])
+	}
+	if m := row(e.value["before"]); m != nil {
+		out += " before" + fields(m, states["BEFORE"])
+	}
+	if m := row(e.value["before_key"]); m != nil {
+		out += " old" + fields(m, nil)
+	}
+	return out
+}
+
+func fields(m map[string]any, states map[string]string) string {
+	var parts []string
+	for name, v := range m {
+		text := fmt.Sprint(inner(v))
+		switch {
+		case states[name] != "" && v == nil:
+			text = states[name]
+		case states[name] != "":
+			text = "flagged but not null: " + text
+		case v == nil:
+			text = "-"
+		case len(text) > 40:
+			text = fmt.Sprintf("<%d>", len(text))
+		}
+		parts = append(parts, name+":"+text)
+	}
+	slices.Sort(parts)
+	return "{" + strings.Join(parts, " ") + "}"
+}
+
+// store opens the connector's record as another process would.
+func (r *rig) store() *offsets.Store {
+	r.t.Helper()
+	s, err := offsets.OpenStore(r.t.Context(), offsets.StoreOptions{
+		ClientOpts: []kgo.Opt{kgo.SeedBrokers(r.broker.Addrs()...)},
+		Topic:      "tidemark-offsets", Connector: "c1", Prefix: "shop", Partitions: 1, Replication: 1,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(s.Close)
+	return s
+}
+
+func (r *rig) record() *offsets.Record {
+	r.t.Helper()
+	s := r.store()
+	defer s.Close()
+	rec, err := s.Load(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return rec
+}
+
+// change stores a changed record, as a person or a foreign process would.
+func (r *rig) change(change func(*offsets.Record)) {
+	r.t.Helper()
+	s := r.store()
+	defer s.Close()
+	rec, err := s.Load(r.t.Context())
+	if err == nil {
+		err = s.Fence(r.t.Context())
+	}
+	if rec == nil {
+		rec = &offsets.Record{}
+	}
+	change(rec)
+	if err == nil {
+		err = s.Save(r.t.Context(), *rec)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// hold makes the broker confirm no event until release is called; positions can still be stored.
+func (r *rig) hold() (release func()) {
+	return r.refuse(func(*kmsg.ProduceRequest) bool { return true })
+}
+
+// refuse makes the broker answer produce requests of events that which selects with an error that
+// the client tries again after.
+func (r *rig) refuse(which func(*kmsg.ProduceRequest) bool) (release func()) {
+	var on atomic.Bool
+	on.Store(true)
+	cluster := r.broker.Cluster()
+	cluster.ControlKey(0, func(k kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		req := k.(*kmsg.ProduceRequest)
+		if !on.Load() || req.TransactionID != nil || !which(req) {
+			return nil, nil, false
+		}
+		return refuseProduce(req), nil, true
+	})
+	return func() { on.Store(false) }
+}
+
+func refuseProduce(req *kmsg.ProduceRequest) *kmsg.ProduceResponse {
+	resp := req.ResponseKind().(*kmsg.ProduceResponse)
+	for _, rt := range req.Topics {
+		t := kmsg.NewProduceResponseTopic()
+		t.Topic, t.TopicID = rt.Topic, rt.TopicID
+		for _, rp := range rt.Partitions {
+			p := kmsg.NewProduceResponseTopicPartition()
+			p.Partition, p.ErrorCode, p.BaseOffset = rp.Partition, kerr.NotEnoughReplicas.Code, -1
+			t.Partitions = append(t.Partitions, p)
+		}
+		resp.Topics = append(resp.Topics, t)
+	}
+	return resp
+}
+
+// within fails unless ok becomes true in that time.
+func (r *rig) within(d time.Duration, what string, ok func() bool) {
+	r.t.Helper()
+	deadline := time.Now().Add(d)
+	for !ok() {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("not within %s: %s\nlog:\n%s", d, what, r.log.String())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// holds fails if ok stops being true within that time.
+func (r *rig) holds(d time.Duration, what string, ok func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if !ok() {
+			r.t.Fatalf("no longer true: %s\nlog:\n%s", what, r.log.String())
+		}
+	}
+}
+
+// concurrently runs SQL on a connection of its own, and returns what waits for it.
+func (r *rig) concurrently(sql string) (wait func()) {
+	done := make(chan error, 1)
+	go func() { done <- r.pg.Exec(context.Background(), r.db, sql) }()
+	return func() {
+		r.t.Helper()
+		if err := <-done; err != nil {
+			r.t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
