@@ -72,6 +72,8 @@ type session struct {
 	findings findings
 	progress progress
 
+	stopped bool // in order: slot.drop.on.stop applies
+
 	// Of the watcher.
 	watchCatalog *catalog.Catalog
 	closeWatch   func()
@@ -103,6 +105,7 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	s.onClose(s.src.Close)
+	s.onClose(s.dropSlot)
 	if err := s.src.Requirements(ctx); err != nil {
 		return err
 	}
@@ -204,7 +207,22 @@ func (s *session) run(ctx context.Context) error {
 	})
 	err := g.Wait()
 	endKeep()
+	s.stopped = err == nil
 	return err
+}
+
+// dropSlot drops the slot after an ordered stop when slot.drop.on.stop says so. The stream is closed
+// by then.
+func (s *session) dropSlot() {
+	if !s.stopped || !s.cfg.SlotDropOnStop {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	if err := s.src.DropSlot(ctx, s.cfg.SlotName); err != nil {
+		s.log.Error("slot.drop.on.stop: the slot is still there and keeps WAL",
+			"slot", s.cfg.SlotName, "error", err)
+	}
 }
 
 // drainTimeout bounds what a stop waits for the brokers; what is not confirmed by then comes again

@@ -141,8 +141,15 @@ func (s *session) take(
 		}
 		return false, d.Fault
 	case offsets.FreshStart:
-		if d, err = s.create(ctx, in); err != nil {
+		if err := s.create(ctx, in); err != nil {
 			return false, err
+		}
+		// What was made is what the second look is held against: a half-made start of our own.
+		if d, in, err = s.look(ctx, 0, 0); err != nil {
+			return false, err
+		}
+		if d.Action != offsets.HalfMade {
+			return true, nil
 		}
 	case offsets.Resume, offsets.HalfMade, offsets.Adopt, offsets.Wait:
 	}
@@ -164,21 +171,38 @@ func (s *session) take(
 		closeStream()
 		return false, err
 	}
-	second, in, err := s.look(ctx, stream.PID(), 0)
-	switch {
-	case err != nil:
+	differs, err := s.secondLook(ctx, stream.PID(), d, &in)
+	if err != nil || differs != "" {
 		closeStream()
-		return false, err
-	case second.Action == offsets.Refuse || second.Action == offsets.Repair:
-		closeStream()
-		return false, second.Fault
-	case second.Action == offsets.Wait || second.Start != d.Start:
-		closeStream()
-		return true, nil
+		if differs != "" {
+			s.log.Warn("slot or record changed while the stream began; looking again", "what", differs)
+		}
+		return differs != "", err
 	}
 	s.stream = stream
 	s.onClose(closeStream)
-	return false, s.own(ctx, second, in)
+	return false, s.own(ctx, d, in)
+}
+
+// secondLook evaluates the matrix again, now that the slot is ours and earlier writers are fenced:
+// an earlier process may have stored and acknowledged after the first look, and the server has
+// then silently forwarded our start. differs says what changed; in becomes the second reading.
+func (s *session) secondLook(
+	ctx context.Context, self uint32, d offsets.Decision, in *offsets.StartInput,
+) (differs string, err error) {
+	again, second, err := s.look(ctx, self, 0)
+	if err != nil {
+		return "", err
+	}
+	if again.Action == offsets.Refuse || again.Action == offsets.Repair {
+		return "", again.Fault
+	}
+	differs, err = offsets.SecondLook(in, &second, d.Start)
+	if err == nil && differs == "" && again.Start != d.Start {
+		differs = "the position to begin at"
+	}
+	*in = second
+	return differs, err
 }
 
 // own sets the session up for the slot that is now ours, and stores that this process took over.
@@ -222,14 +246,13 @@ const slotTimeout = 90 * time.Second
 // create makes what a fresh start needs, in the order that loses nothing: the intent, so that a
 // crash is recognised; the publication, because a change before it cannot be decoded; the slot,
 // whose exported snapshot is its own point exactly.
-func (s *session) create(ctx context.Context, in offsets.StartInput) (offsets.Decision, error) {
-	var none offsets.Decision
+func (s *session) create(ctx context.Context, in offsets.StartInput) error {
 	if err := s.checkTables(ctx); err != nil {
-		return none, err
+		return err
 	}
 	// Nobody can be running: there is no slot to run with.
 	if err := s.offsets.Fence(ctx); err != nil {
-		return none, err
+		return err
 	}
 	if in.Stored != nil {
 		s.record = *in.Stored
@@ -242,16 +265,16 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) (offsets.De
 		}
 	})
 	if err != nil {
-		return none, err
+		return err
 	}
 	crashPoint("intent-stored")
 	if err := s.ensurePublication(ctx); err != nil {
-		return none, err
+		return err
 	}
 	crashPoint("publication-made")
 	created, err := s.createSlot(ctx)
 	if err != nil {
-		return none, err
+		return err
 	}
 	crashPoint("slot-made")
 	s.log.Info("slot created", "slot", s.cfg.SlotName, "consistent_point", created.ConsistentPoint)
@@ -261,11 +284,11 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) (offsets.De
 			LockTimeout: s.cfg.SnapshotLockTimeout,
 		})
 		if err != nil {
-			return none, err
+			return err
 		}
 		s.onClose(s.exported.Close)
 	}
-	return offsets.Decision{Action: offsets.HalfMade, Start: created.ConsistentPoint}, nil
+	return nil
 }
 
 // createSlot makes the slot; while the server waits for open transactions they are named in the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
 )
 
@@ -204,4 +205,22 @@ func (s *Source) WALInsert(ctx context.Context) (offsets.LSN, error) {
 		return 0, err
 	}
 	return offsets.ParseLSN(text)
+}
+
+// DropSlot drops a slot, waiting for its walsender, which may take a moment to end.
+func (s *Source) DropSlot(ctx context.Context, name string) error {
+	for {
+		err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "SELECT pg_drop_replication_slot($1)", name)
+			return err
+		})
+		if !fault.Has(err, fault.SlotInUse) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

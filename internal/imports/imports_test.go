@@ -14,38 +14,40 @@ const module = "github.com/tidemark-cdc/tidemark/"
 // allowed lists, for each package of ours, the packages of ours that it may import. Whatever is
 // not listed may import nothing of ours; `cmd/...` and testenv may import anything.
 var allowed = map[string][]string{
-	"internal/fault":      {},
-	"schema":              {"internal/fault"},
-	"schema/catalog":      {"internal/fault", "schema"},
-	"schema/registry":     {"internal/fault"},
-	"offsets":             {"internal/fault"},
-	"config":              {"internal/fault"},
-	"internal/pgdial":     {"internal/fault", "config", "schema"},
-	"internal/kafkadial":  {"internal/fault", "config"},
-	"connector/decode":    {"internal/fault", "schema", "offsets"},
-	"connector/capture":   {"internal/fault", "internal/pgdial", "config", "offsets"},
-	"envelope":            {"internal/fault", "connector/decode", "schema", "offsets"},
-	"connector/snapshot":  {"internal/fault", "internal/pgdial", "schema", "offsets", "config"},
-	"connector/deliver":   {"internal/fault", "internal/kafkadial", "envelope", "offsets", "config"},
-	"connector/consume":   {"internal/fault", "internal/kafkadial", "config"},
-	"connector/metrics":   {"internal/fault"},
-	"connector/worker":    {"internal/fault"},
+	"internal/fault":     {},
+	"schema":             {"internal/fault"},
+	"schema/catalog":     {"internal/fault", "schema"},
+	"schema/registry":    {"internal/fault"},
+	"offsets":            {"internal/fault"},
+	"config":             {"internal/fault"},
+	"internal/pgdial":    {"internal/fault", "config", "schema"},
+	"internal/kafkadial": {"internal/fault", "config"},
+	"connector/decode":   {"internal/fault", "schema", "offsets"},
+	"connector/capture":  {"internal/fault", "internal/pgdial", "config", "offsets"},
+	"envelope":           {"internal/fault", "connector/decode", "schema", "offsets"},
+	"connector/snapshot": {"internal/fault", "internal/pgdial", "schema", "offsets", "config"},
+	"connector/deliver":  {"internal/fault", "internal/kafkadial", "envelope", "offsets", "config"},
+	"connector/source":   {"internal/fault", "internal/pgdial", "offsets", "config"},
+	"connector/consume":  {"internal/fault", "internal/kafkadial", "config", "offsets"},
+	"connector/metrics":  {"internal/fault"},
+	"connector/worker":   {"internal/fault"},
 	"connector/preflight": {
 		"internal/fault", "internal/pgdial", "internal/kafkadial", "config", "offsets",
-		"schema", "schema/catalog", "schema/registry",
+		"schema", "schema/catalog", "schema/registry", "connector/capture", "connector/source",
 	},
 	"connector": {
 		"internal/fault", "internal/pgdial", "internal/kafkadial", "config", "offsets", "envelope",
 		"schema", "schema/catalog", "schema/registry", "connector/capture", "connector/decode",
-		"connector/snapshot", "connector/deliver", "connector/metrics", "connector/worker",
+		"connector/snapshot", "connector/source", "connector/deliver", "connector/metrics",
+		"connector/worker",
 	},
 }
 
 // peers lists who may speak to a server, by the module of the client.
 var peers = map[string][]string{
 	"github.com/jackc/pgx/v5": {
-		"connector", "connector/capture", "connector/snapshot", "connector/preflight",
-		"schema/catalog", "internal/pgdial", "internal/fault",
+		"connector/capture", "connector/snapshot", "connector/source", "connector/preflight",
+		"schema/catalog", "internal/pgdial",
 	},
 	"github.com/twmb/franz-go/pkg/kgo": {
 		"connector/deliver", "connector/consume", "connector/preflight", "offsets",
