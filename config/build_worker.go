@@ -101,9 +101,6 @@ func (s *section) producer(base Producer, prefix string) Producer {
 	if given("linger.ms") {
 		base.Linger = s.duration(prefix + "linger.ms")
 	}
-	if given("batch.size") {
-		base.BatchBytes = int(s.integer(prefix + "batch.size"))
-	}
 	if given("max.request.size") {
 		base.MaxRequestBytes = int(s.integer(prefix + "max.request.size"))
 	}
@@ -120,7 +117,8 @@ func (s *section) producer(base Producer, prefix string) Producer {
 	if !overridden {
 		return base
 	}
-	if least := base.Linger + base.RequestTimeout; base.DeliveryTimeout < least {
+	if least := base.Linger + base.RequestTimeout; base.DeliveryTimeout != 0 &&
+		base.DeliveryTimeout < least {
 		v := s.values[prefix+"delivery.timeout.ms"]
 		s.violate(prefix+"delivery.timeout.ms", v.line,
 			strconv.FormatInt(base.DeliveryTimeout.Milliseconds(), 10),

@@ -42,7 +42,6 @@ type Kafka struct {
 type Producer struct {
 	Compression        string // none, gzip, snappy, lz4, zstd
 	Linger             time.Duration
-	BatchBytes         int // batch.size: a target; one record may be larger
 	MaxRequestBytes    int // max.request.size: the largest record
 	DeliveryTimeout    time.Duration
 	RequestTimeout     time.Duration

@@ -209,7 +209,7 @@ var notDefault = map[string]string{
 	"topic.creation.default.replication.factor": "3",
 	"topic.creation.default.*":                  "x", "errors.max.retries": "1",
 	"errors.retry.delay.max.ms": "1", "max.queue.bytes": "1048577",
-	"compression.type": "lz4", "linger.ms": "6", "batch.size": "7", "max.request.size": "2000000",
+	"compression.type": "zstd", "linger.ms": "6", "max.request.size": "2000000",
 	"delivery.timeout.ms": "130000", "request.timeout.ms": "31000",
 	"transaction.timeout.ms": "61000",
 }
