@@ -86,23 +86,23 @@ var checks = []check{
 	},
 	{
 		"slot_lost", areaSlot, Error, fault.SlotLost,
-		"the server has not invalidated the slot", pg, checkSlotLost,
+		"the server has not invalidated the slot", slot, checkSlotLost,
 	},
 	{
 		"slot_runs_out", areaSlot, Warning, noCode,
-		"the slot's WAL is not about to be removed", pg, checkSlotRunsOut,
+		"the slot's WAL is not about to be removed", slot, checkSlotRunsOut,
 	},
 	{
 		"slot_active", areaSlot, Warning, noCode,
-		"nobody else uses the slot", pg, checkSlotActive,
+		"nobody else uses the slot", slot, checkSlotActive,
 	},
 	{
 		"slots_left", areaSlot, Error, fault.SlotsExhausted,
-		"max_replication_slots leaves room for the slot", pg, checkSlotsLeft,
+		"max_replication_slots leaves room for the slot", slot, checkSlotsLeft,
 	},
 	{
 		"walsenders_left", areaSlot, Error, fault.SlotsExhausted,
-		"max_wal_senders leaves room for the stream", pg, checkSendersLeft,
+		"max_wal_senders leaves room for the stream", slot, checkSendersLeft,
 	},
 	{
 		"slot_bound", areaSlot, Warning, noCode,
@@ -110,7 +110,7 @@ var checks = []check{
 	},
 	{
 		"open_transactions", areaSlot, Warning, noCode,
-		"no transaction is open that making the slot would wait for", pg, checkOpenTransactions,
+		"no transaction is open that making the slot would wait for", slot, checkOpenTransactions,
 	},
 	{
 		"catalog_xmin", areaSlot, Warning, noCode,
@@ -173,7 +173,7 @@ var checks = []check{
 	},
 	{
 		"publication_tables", areaCatalog, Error, fault.PublicationMissing,
-		"the publication has every captured table", catalog, checkPublicationTables,
+		"the publication has every captured table", slotCatalog, checkPublicationTables,
 	},
 	{
 		"publication_operations", areaCatalog, Error, fault.PublicationMissing,
@@ -194,7 +194,7 @@ var checks = []check{
 	},
 	{
 		"publication_age", areaCatalog, Warning, noCode,
-		"the publication is older than the slot", catalog, checkPublicationAge,
+		"the publication is older than the slot", slotCatalog, checkPublicationAge,
 	},
 	{
 		"table_key", areaCatalog, Warning, noCode,
@@ -272,9 +272,11 @@ var checks = []check{
 // What the checks of the table need.
 var (
 	pg              = []need{needPostgres}
+	slot            = []need{needPostgres, needSlot}
+	slotCatalog     = []need{needPostgres, needSlot, needCatalog}
 	catalog         = []need{needPostgres, needCatalog}
 	broker          = []need{needBroker}
 	brokerCatalog   = []need{needPostgres, needCatalog, needBroker}
 	registryCatalog = []need{needPostgres, needCatalog, needRegistry}
-	everything      = []need{needPostgres, needCatalog, needReplication, needBroker, needOffsets}
+	everything      = []need{needPostgres, needCatalog, needReplication, needSlot, needBroker, needOffsets}
 )

@@ -3,18 +3,9 @@ package preflight
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/tidemark-cdc/tidemark/schema"
 )
-
-// quotedName returns the relation's own part of its quoted name.
-func quotedName(r *relation) string {
-	if strings.HasSuffix(r.Quoted, `"`) {
-		return `"` + strings.ReplaceAll(r.Name, `"`, `""`) + `"`
-	}
-	return r.Name
-}
 
 // identityProblem says why the server would refuse UPDATE and DELETE on the published table; ""
 // when it would not. fix is the statement that mends it.

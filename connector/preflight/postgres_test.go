@@ -268,3 +268,32 @@ func TestOutputPluginLibraries(t *testing.T) {
 		}
 	}
 }
+
+func TestDatabaseWithoutEncoding(t *testing.T) {
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{})
+	name := w.db + "_ascii"
+	w.exec(t, `CREATE DATABASE `+name+` TEMPLATE template0 ENCODING 'SQL_ASCII'
+		LC_COLLATE 'C' LC_CTYPE 'C'`)
+	t.Cleanup(func() { w.exec(t, `DROP DATABASE `+name) })
+	w.options.Connector.Database.Name = name
+	wantFailed(t, w.check(t), "encoding", "", "database "+name)
+}
+
+// TestServerThatIsTooOld: a version that the queries are not made for is asked nothing more.
+func TestServerThatIsTooOld(t *testing.T) {
+	p := probe{away: map[need]string{}, server: serverFacts{
+		Version: "PostgreSQL 13.22 on x86_64-pc-linux-gnu, compiled by gcc", VersionNum: 130022,
+	}}
+	var o outcome
+	if err := checkVersion(context.Background(), &p, &o); err != nil {
+		t.Fatal(err)
+	}
+	if len(o.bad) != 1 || o.bad[0].Found != "PostgreSQL 13.22 on x86_64-pc-linux-gnu" {
+		t.Errorf("findings: %+v", o.bad)
+	}
+	for _, n := range []need{needPostgres, needSlot, needCatalog} {
+		if p.away[n] == "" {
+			t.Errorf("need %d is still there", n)
+		}
+	}
+}

@@ -15,6 +15,7 @@ type relation struct {
 	Schema      string
 	Name        string
 	Quoted      string // schema.name as SQL takes it
+	QuotedIn    string // schema likewise
 	Kind        byte   // pg_class.relkind: r, p, v, m, f, S
 	Persistence byte   // relpersistence: p, u, t
 	Identity    schema.Identity
@@ -107,6 +108,7 @@ func (x *index) usable() bool {
 
 const relationsSQL = `
 SELECT c.oid, n.nspname::text, c.relname::text, format('%I.%I', n.nspname, c.relname),
+       quote_ident(n.nspname),
        ascii(c.relkind), ascii(c.relpersistence), ascii(c.relreplident), c.relispartition,
        coalesce(pg_partition_root(c.oid), 0)::oid,
        coalesce(has_table_privilege(c.oid, 'SELECT') OR (c.relkind IN ('r', 'p') AND NOT EXISTS (
@@ -152,7 +154,7 @@ func loadRelations(ctx context.Context, conn *pgx.Conn) ([]*relation, error) {
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*relation, error) {
 		var r relation
 		var kind, persistence, identity int32
-		err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Quoted, &kind, &persistence, &identity,
+		err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Quoted, &r.QuotedIn, &kind, &persistence, &identity,
 			&r.Partition, &r.RootOID, &r.Select, &r.Usage, &r.RLS, &r.Owned, &r.Toast)
 		r.Kind, r.Persistence = byte(kind), byte(persistence)
 		r.Identity = schema.Identity(identity)

@@ -37,8 +37,8 @@ type Finding struct {
 	Code   fault.Code `json:"code,omitempty"`
 	Object string     `json:"object,omitempty"` // what it is about: a table, topic, slot, setting
 	Found  string     `json:"found,omitempty"`
-	Wanted string     `json:"wanted,omitempty"`
-	Fix    string     `json:"fix,omitempty"` // SQL or a command that can be pasted as it is
+	Wanted string     `json:"wanted,omitempty"` // of an object, or what the check is about
+	Fix    string     `json:"fix,omitempty"`    // SQL or a command that can be pasted as it is
 }
 
 // Report is what all checks of one connector found.

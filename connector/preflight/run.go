@@ -51,6 +51,7 @@ type need int
 
 const (
 	needPostgres    need = iota // an SQL session on a server that the queries are made for
+	needSlot                    // what the server says of the slot
 	needCatalog                 // the tables, columns and indexes
 	needReplication             // a replication session
 	needBroker
@@ -126,7 +127,7 @@ func (o *outcome) failAs(severity Severity, object, found, wanted, fix string) {
 
 // make makes one check within its timeout.
 func (p *probe) make(ctx context.Context, c *check) []Finding {
-	base := Finding{Check: c.id, Area: c.area, Severity: c.severity}
+	base := Finding{Check: c.id, Area: c.area, Severity: c.severity, Wanted: c.what}
 	for _, n := range c.needs {
 		if why, away := p.away[n]; away {
 			base.Status, base.Found = NotChecked, why
@@ -138,7 +139,11 @@ func (p *probe) make(ctx context.Context, c *check) []Finding {
 	var o outcome
 	if err := c.run(ctx, p, &o); err != nil {
 		base.Status, base.Code = Unknown, fault.CodeOf(err)
-		base.Found, base.Wanted, base.Fix = describe(err)
+		found, wanted, fix := describe(err)
+		base.Found, base.Fix = found, fix
+		if wanted != "" {
+			base.Wanted = wanted
+		}
 		return []Finding{base}
 	}
 	if len(o.bad) == 0 {
@@ -150,6 +155,9 @@ func (p *probe) make(ctx context.Context, c *check) []Finding {
 		f.Check, f.Area, f.Status = c.id, c.area, Failed
 		if f.Severity == "" {
 			f.Severity = c.severity
+		}
+		if f.Wanted == "" {
+			f.Wanted = c.what
 		}
 		if f.Code == "" && f.Severity == Error {
 			f.Code = c.code

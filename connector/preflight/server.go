@@ -38,6 +38,7 @@ func checkConnection(ctx context.Context, p *probe, o *outcome) error {
 // lose marks PostgreSQL as away, and with it what is read from it.
 func (p *probe) lose(why string) {
 	p.away[needPostgres] = why
+	p.away[needSlot] = why
 	p.away[needCatalog] = why
 }
 
@@ -105,7 +106,8 @@ func checkWALLevel(_ context.Context, p *probe, o *outcome) error {
 		return nil
 	}
 	o.fail("", p.server.WALLevel, "logical",
-		"ALTER SYSTEM SET wal_level = 'logical'; -- then restart the server")
+		"ALTER SYSTEM SET wal_level = 'logical'; -- then restart the server; managed services have "+
+			"a setting of their own, such as rds.logical_replication, cloudsql.logical_decoding")
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 type serverFacts struct {
 	Version    string // version(): the whole line
 	VersionNum int    // server_version_num: 180004
-	SystemID   string
 	Recovery   bool
 
 	WALLevel      string
@@ -90,8 +89,7 @@ const versionSQL = `SELECT version(), current_setting('server_version_num')::int
 // serverSQL runs on 14 and later. Settings and functions that only some versions have are asked
 // for in ways that do not fail without them.
 const serverSQL = `
-SELECT (SELECT system_identifier::text FROM pg_control_system()) AS system_id,
-       pg_is_in_recovery(),
+SELECT pg_is_in_recovery(),
        current_setting('wal_level'),
        current_setting('max_replication_slots')::int,
        (SELECT count(*)::int FROM pg_replication_slots),
@@ -123,7 +121,7 @@ WHERE r.rolname = session_user AND d.datname = current_database()
 
 func (s *serverFacts) load(ctx context.Context, conn *pgx.Conn, publication string) error {
 	err := conn.QueryRow(ctx, serverSQL, publication).Scan(
-		&s.SystemID, &s.Recovery, &s.WALLevel, &s.MaxSlots, &s.Slots, &s.MaxSenders, &s.Senders,
+		&s.Recovery, &s.WALLevel, &s.MaxSlots, &s.Slots, &s.MaxSenders, &s.Senders,
 		&s.MaxConns, &s.Conns, &s.RoleConnLimit, &s.Encoding, &s.SlotKeepSize, &s.SlotIdleTimeout,
 		&s.PluginLibraries, &s.StandbyFeedback, &s.FreezeMaxAge, &s.Role, &s.Database,
 		&s.Publication, &s.Superuser, &s.Replication, &s.RDS, &s.SeesAll, &s.CanCreate,

@@ -16,6 +16,7 @@ import (
 func checkSlot(ctx context.Context, p *probe, o *outcome) error {
 	slot, err := loadSlot(ctx, p.conn, p.cfg.SlotName)
 	if err != nil {
+		p.away[needSlot] = "the slot could not be read"
 		return err
 	}
 	p.slot = slot

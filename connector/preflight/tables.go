@@ -140,11 +140,8 @@ func checkSelect(_ context.Context, p *probe, o *outcome) error {
 		var found, sql []string
 		if !r.Usage {
 			found = append(found, "no USAGE on schema "+r.Schema)
-			schema, _, _ := strings.Cut(r.Quoted, ".")
-			if strings.HasPrefix(r.Quoted, `"`) {
-				schema = r.Quoted[:len(r.Quoted)-len(quotedName(r))-1]
-			}
-			sql = append(sql, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;", schema, p.server.Role))
+			sql = append(sql, fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;",
+				r.QuotedIn, p.server.Role))
 		}
 		if !r.Select {
 			found = append(found, "no SELECT")

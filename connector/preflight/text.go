@@ -62,7 +62,7 @@ func writeFinding(b *strings.Builder, f Finding, width int) {
 		return
 	}
 	indent := strings.Repeat(" ", len(line))
-	if f.Wanted != "" {
+	if f.Wanted != "" && f.Severity != Info {
 		writeWrapped(b, indent+"wanted: ", f.Wanted)
 	}
 	if f.Fix != "" {
