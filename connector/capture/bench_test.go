@@ -3,9 +3,7 @@ package capture
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/decode"
 	"github.com/tidemark-cdc/tidemark/testenv"
@@ -14,7 +12,7 @@ import (
 // BenchmarkBacklog reads and decodes a slot with waiting rows of 8 columns and 140 bytes, with and
 // without pacing. It reports rows a second; each iteration takes a copy of one prepared slot.
 func BenchmarkBacklog(b *testing.B) {
-	for _, perTx := range []int{1000} {
+	for _, perTx := range []int{1000, 1} {
 		rows := 200_000
 		if perTx == 1 {
 			rows = 50_000
@@ -64,7 +62,7 @@ func drainOnce(b *testing.B, pg *testenv.Postgres, name, slot, db string, rows i
 	if err != nil {
 		b.Fatal(err)
 	}
-	st, err := c.Start(ctx, StartOptions{Slot: name, Publication: "pub", ReceiveBuffer: 0})
+	st, err := c.Start(ctx, StartOptions{Slot: name, Publication: "pub"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -72,10 +70,6 @@ func drainOnce(b *testing.B, pg *testenv.Postgres, name, slot, db string, rows i
 		st.sock.on = false
 	}
 	session := decode.NewSession()
-	sleeps, slept := 0, time.Duration(0)
-	st.sock.pace.sleep = func(d time.Duration) { sleeps++; slept += d; time.Sleep(d) }
-	var ru0, ru1 syscall.Rusage
-	syscall.Getrusage(0, &ru0)
 	b.StartTimer()
 	for seen := 0; seen < rows; {
 		f, err := st.Next(ctx)
@@ -94,13 +88,6 @@ func drainOnce(b *testing.B, pg *testenv.Postgres, name, slot, db string, rows i
 		}
 	}
 	b.StopTimer()
-	syscall.Getrusage(0, &ru1)
-	cpu := time.Duration(ru1.Utime.Nano() + ru1.Stime.Nano() - ru0.Utime.Nano() - ru0.Stime.Nano())
-	if sleeps > 0 {
-		fmt.Printf("# sleeps %d avg %s wait now %s room %d cpu %s\n", sleeps, slept/time.Duration(sleeps), st.sock.pace.wait, st.sock.pace.room(), cpu)
-	} else {
-		fmt.Printf("# no sleeps, cpu %s\n", cpu)
-	}
 	if err := st.Close(ctx); err != nil {
 		b.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type StartOptions struct {
 	Messages bool // ask for logical messages (14 and later; ignored before)
 	// ServerVersion is the number of server_version_num; 0 is what the connection said itself.
 	ServerVersion int
-	ReceiveBuffer int           // bytes to ask the kernel for; 0 is 4 MiB
+	ReceiveBuffer int           // bytes; 0 is 4 MiB, negative leaves it to the kernel
 	StatusTimeout time.Duration // longest a status update may take to write; 0 is 30 s
 	// StatusInterval is the longest pause between status updates; 0 is 10 s. Half of the server's
 	// wal_sender_timeout is used when that is less.
