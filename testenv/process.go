@@ -56,14 +56,14 @@ func startProcess(cmd *exec.Cmd, dir string, death syscall.Signal) (*process, er
 		}
 		started <- nil
 		p.err = cmd.Wait()
-		_ = os.Remove(p.pidFile)
 		live.Lock()
+		_ = os.Remove(p.pidFile)
 		delete(live.processes, p)
 		live.Unlock()
 		close(p.done)
 	}()
-	// The goroutine may only go on to Wait, and remove the pid file, after it has been written; the
-	// lock keeps it from deleting an entry that is not there yet.
+	// The lock keeps the goroutine of a child that ends at once from removing the pid file and the
+	// entry before they are there.
 	live.Lock()
 	defer live.Unlock()
 	if err := <-started; err != nil {
