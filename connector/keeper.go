@@ -15,14 +15,15 @@ const quietAfter = 50 * time.Millisecond
 
 // keep moves positions: what the Tracker has confirmed goes to the offsets topic, at most once an
 // interval and at once when the stream goes quiet, and from there to the slot. It is the only one
-// that writes to the Store while the session streams. It returns nil when ctx ends.
-func (s *session) keep(ctx context.Context) error {
+// that writes to the Store while the session streams. It returns nil when stop ends, after a write
+// that was under way; ctx is the writes' own.
+func (s *session) keep(stop, ctx context.Context) error {
 	tick := time.NewTicker(quietAfter)
 	defer tick.Stop()
 	last := time.Now()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-stop.Done():
 			return nil
 		case <-s.producer.Failed():
 			return s.producer.Err()

@@ -188,18 +188,23 @@ func (s *session) run(ctx context.Context) error {
 	stopTimer := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, endGrace) })
 	defer stopTimer()
 	g.Go(func() error { return s.watch(gctx) })
-	keepCtx, endKeep := context.WithCancel(gctx)
+	keeping, endKeep := context.WithCancel(gctx)
+	saving, endSaving := context.WithCancel(gctx)
+	defer endSaving()
 	keeper := make(chan struct{})
 	g.Go(func() error {
 		defer close(keeper)
-		return s.keep(keepCtx)
+		return s.keep(keeping, saving)
 	})
 	g.Go(func() error {
 		err := s.pump(ctx, grace)
 		if err == nil {
-			// Everything that was read is confirmed and stored before the session ends.
+			// Everything that was read is confirmed and stored before the session ends. A write that
+			// is under way is waited for: one that is cut leaves no fence to write the last one with.
 			endKeep()
+			patience := time.AfterFunc(drainTimeout, endSaving)
 			<-keeper
+			patience.Stop()
 			err = s.drain()
 			cancel()
 		}
