@@ -413,3 +413,17 @@ func (r *rig) concurrently(sql string) (wait func()) {
 		}
 	}
 }
+
+// snapshotBegun waits until the first attempt is stored: its snapshot is taken.
+func (r *rig) snapshotBegun(run *running) {
+	r.t.Helper()
+	r.until("the snapshot has begun", func() bool {
+		select {
+		case <-run.done:
+			r.t.Fatalf("the connector ended: %v\nlog:\n%s", run.err, r.log.String())
+		default:
+		}
+		rec := r.record()
+		return rec != nil && rec.Snapshot != nil && len(rec.Snapshot.Attempts) > 0
+	})
+}

@@ -17,8 +17,6 @@ func TestAFreshStartStoresItsIntentAndThenItsPosition(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exec(numbers, insertNumbers(1, 10))
-	stopAt := r.concurrently("SELECT 1")
-	stopAt()
 	run := r.start()
 	r.streaming(run)
 	rec := r.record()
@@ -71,7 +69,7 @@ func TestAHalfMadeStartGoesOnFromTheSlotsPoint(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.onePartition()
-	r.exec(numbers, insertNumbers(1, 2), "CREATE PUBLICATION dbz_publication FOR TABLE t")
+	r.exec(numbers, insertNumbers(1, 2), "CREATE PUBLICATION tidemark FOR TABLE t")
 	system := r.query("SELECT system_identifier::text FROM pg_control_system()")
 	r.change(func(rec *offsets.Record) {
 		rec.SystemID, rec.Slot = system, r.slot()
@@ -97,15 +95,16 @@ func TestAHalfMadeStartGoesOnFromTheSlotsPoint(t *testing.T) {
 
 func TestASnapshotThatWasInterruptedBeginsAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "18")
+	r := newRigOn(t, ownServer(t, "18", nil))
 	r.exec(numbers, insertNumbers(1, 100), "CREATE TABLE z (id int PRIMARY KEY)",
-		"INSERT INTO z VALUES (1)", "BEGIN", "LOCK TABLE z")
-	r.extra["table.include.list"] = "public.t,public.z"
+		"INSERT INTO z VALUES (1)")
+	release := r.hold()
 	run := r.start()
+	r.snapshotBegun(run)
+	r.exec("BEGIN", "LOCK TABLE z")
+	release()
 	r.until("t is read", func() bool {
-		rec := r.record()
-		return rec != nil && rec.Snapshot != nil &&
-			rec.Snapshot.Tables["public.t"].Status == offsets.TableDone
+		return r.record().Snapshot.Tables["public.t"].Status == offsets.TableDone
 	})
 	r.clean(run)
 	if rec := r.record(); rec.HasPosition() {
