@@ -158,8 +158,10 @@ var slotKeys = []Key{
 	},
 	{
 		Name: "publish.via.partition.root", Scope: InConnector, Class: Supported, Type: Boolean,
-		Default: "false", Theirs: "false",
+		Default: "true", Theirs: "false",
 		Meaning: "Make the publication so that rows of partitions come under their root's name.",
+		Why: "a partition that is made tomorrow goes to the topic that its root has today; with false " +
+			"each partition has a topic of its own, and table.include.list must name partitions",
 	},
 	refused("replica.identity.autoset.values", "", "Identities to set by ALTER TABLE at start.",
 		"tidemark alters no table: `tidemark check` prints the ALTER TABLE for you"),

@@ -195,7 +195,7 @@ var notDefault = map[string]string{
 	"database.connect.timeout.ms": "101", "slot.name": "s", "slot.adopt": "true",
 	"slot.takeover.timeout.ms": "1", "slot.drop.on.stop": "true", "slot.failover": "true",
 	"publication.name": "p", "publication.autocreate.mode": "disabled",
-	"publish.via.partition.root": "true", "status.update.interval.ms": "101",
+	"publish.via.partition.root": "false", "status.update.interval.ms": "101",
 	"heartbeat.interval.ms": "0", "heartbeat.verify.interval.ms": "0",
 	"heartbeat.timeout.ms": "1001", "idle.advance.after.ms": "-1",
 	"catalog.check.interval.ms": "101", "schema.include.list": "a", "schema.exclude.list": "a",
