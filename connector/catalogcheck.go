@@ -118,6 +118,9 @@ func (s *session) checkPublication(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.checkExpectations(ctx, present); err != nil {
+		return err
+	}
 	captured, err := s.capturedRule(ctx, s.watchCatalog)
 	if err != nil {
 		return err

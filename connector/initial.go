@@ -47,6 +47,8 @@ func (s *session) snapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, endGuard := s.guardSnapshot(ctx)
+	defer endGuard()
 	for attempt := 0; len(published) > 0; attempt++ {
 		if attempt == maxAttempts {
 			return fault.New(fault.SnapshotBlocked, fmt.Sprintf(
@@ -55,18 +57,53 @@ func (s *session) snapshot(ctx context.Context) error {
 				"a table that stands still for a moment", "start again when they are quiet")
 		}
 		if published, err = s.attempt(ctx, published); err != nil {
+			if cause := context.Cause(ctx); cause != nil && fault.CodeOf(cause) != fault.Internal {
+				return cause
+			}
 			return err
 		}
 	}
+	endGuard()
 	return s.snapshotDone(ctx)
 }
 
-func (s *session) onlySnapshot() error {
-	if s.cfg.SnapshotMode == "initial_only" {
-		return errDone
+// guardSnapshot looks at the catalog while a snapshot is read, and ends the context when the slot
+// is lost meanwhile: hours of reading would be for nothing.
+func (s *session) guardSnapshot(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if s.cfg.CatalogCheck <= 0 {
+		return ctx, func() { cancel(nil) }
 	}
-	return nil
+	stop, end := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for sleep(stop, s.cfg.CatalogCheck) {
+			if err := s.catalogCheck(stop); err != nil && stop.Err() == nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		end()
+		<-done
+		s.dropWatchCatalog()
+	}
 }
+
+// onlySnapshot ends a connector that was to read rows only. Its slot is dropped: nobody would read
+// it, and it would keep WAL for ever.
+func (s *session) onlySnapshot() error {
+	if s.cfg.SnapshotMode != snapshotOnly {
+		return nil
+	}
+	s.dropAtEnd = true
+	return errDone
+}
+
+// snapshotOnly is the snapshot.mode of a connector that stops after the snapshot.
+const snapshotOnly = "initial_only"
 
 // published lists the captured tables that the publication announces, with columns and filters.
 func (s *session) published(ctx context.Context) ([]catalog.Published, error) {

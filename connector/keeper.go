@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/metrics"
+	"github.com/tidemark-cdc/tidemark/connector/source"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
 )
@@ -125,4 +126,28 @@ func (s *session) sample() {
 	s.metrics.LSN(metrics.LSNFlushed, uint64(at.Flushed))
 	s.metrics.LSN(metrics.LSNServer, s.serverEnd.Load())
 	s.metrics.QueueBytes(s.queue.Used())
+	if mark := s.tracker.ConfirmedMark(); mark.CommitMicros != s.lastAcked {
+		s.lastAcked = mark.CommitMicros
+		s.metrics.CommitToAck(time.Since(time.UnixMicro(mark.CommitMicros)))
+	}
+	s.sampleValues()
+}
+
+// sampleValues turns the encoder's totals of values that events could not carry into counters.
+func (s *session) sampleValues() {
+	for _, t := range s.enc.Stats() {
+		name := t.Schema + "." + t.Table
+		before := s.values[name]
+		if before == t {
+			continue
+		}
+		if t.Unavailable > 0 && before.Unavailable == 0 {
+			s.log.Warn("unchanged TOAST values were not in the log; events say UNAVAILABLE", "table", name,
+				"fix", "ALTER TABLE "+source.QuoteTable(t.Schema, t.Table)+" REPLICA IDENTITY FULL")
+		}
+		counters := s.metrics.Table(name)
+		counters.Unavailable(int(t.Unavailable - before.Unavailable))
+		counters.Unrepresentable(int(t.Unrepresentable - before.Unrepresentable))
+		s.values[name] = t
+	}
 }

@@ -60,11 +60,13 @@ func newRigOn(t *testing.T, pg *testenv.Postgres) *rig {
 	if r.broker, err = testenv.StartFakeBroker(testenv.FakeBrokerOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.broker.Close() })
+	broker := r.broker // a test may put another one in its place
+	t.Cleanup(func() { broker.Close() })
 	if r.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.registry.Close() })
+	registry := r.registry
+	t.Cleanup(func() { registry.Close() })
 	if r.sql, err = r.pg.Connect(t.Context(), r.db); err != nil {
 		t.Fatal(err)
 	}

@@ -69,10 +69,14 @@ type session struct {
 	heartbeatAt     atomic.Int64 // unix nanoseconds of the last echo
 	heartbeatFailed atomic.Bool
 
+	// Of the keeper.
+	lastAcked int64 // commit time of the last mark that was observed
+	values    map[string]envelope.TableStats
+
 	findings findings
 	progress progress
 
-	stopped bool // in order: slot.drop.on.stop applies
+	dropAtEnd bool // the slot, once the stream is closed
 
 	// Of the watcher.
 	watchCatalog *catalog.Catalog
@@ -84,7 +88,7 @@ type session struct {
 }
 
 func newSession(c *Connector) *session {
-	return &session{c: c, cfg: c.cfg, log: c.log, metrics: c.metrics}
+	return &session{c: c, cfg: c.cfg, log: c.log, metrics: c.metrics, values: map[string]envelope.TableStats{}}
 }
 
 func (s *session) onClose(f func()) { s.closers = append(s.closers, f) }
@@ -139,9 +143,6 @@ func (s *session) open(ctx context.Context) error {
 	s.producer, err = deliver.New(context.WithoutCancel(ctx), deliver.Options{
 		Kafka: w.Kafka, Producer: s.cfg.Producer, Creation: s.cfg.TopicCreation,
 		Queue: s.queue, Logger: s.log,
-		Metrics: deliver.Metrics{Acked: func(_ string, _ byte, sent time.Time) {
-			s.metrics.CommitToAck(time.Since(sent))
-		}},
 	})
 	if err != nil {
 		return err
@@ -212,20 +213,20 @@ func (s *session) run(ctx context.Context) error {
 	})
 	err := g.Wait()
 	endKeep()
-	s.stopped = err == nil
+	s.dropAtEnd = err == nil && s.cfg.SlotDropOnStop
 	return err
 }
 
-// dropSlot drops the slot after an ordered stop when slot.drop.on.stop says so. The stream is closed
-// by then.
+// dropSlot drops the slot after an ordered stop with slot.drop.on.stop, or after the snapshot of
+// snapshot.mode initial_only. The stream is closed by then.
 func (s *session) dropSlot() {
-	if !s.stopped || !s.cfg.SlotDropOnStop {
+	if !s.dropAtEnd {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := s.src.DropSlot(ctx, s.cfg.SlotName); err != nil {
-		s.log.Error("slot.drop.on.stop: the slot is still there and keeps WAL",
+		s.log.Error("the slot could not be dropped: it is still there and keeps WAL",
 			"slot", s.cfg.SlotName, "error", err)
 	}
 }

@@ -36,6 +36,11 @@ func (s *session) start(ctx context.Context) error {
 			}
 			continue
 		}
+		if s.cfg.SnapshotMode == snapshotOnly && in.Stored != nil && in.Stored.Snapshot != nil &&
+			in.Stored.Snapshot.Done {
+			s.log.Info("the snapshot was taken by an earlier run")
+			return errDone
+		}
 		looks++
 		again, err := s.take(ctx, d, in)
 		if err != nil {

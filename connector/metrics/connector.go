@@ -99,8 +99,8 @@ func (c *Connector) State(state string) {
 // Transaction counts a transaction whose Commit was received.
 func (c *Connector) Transaction() { c.transactions.Inc() }
 
-// LSN sets a position (an offsets.LSN). The zero LSN is "none" and sets nothing: a position that is not known has no
-// series. A float64 holds LSNs exactly up to 8 PiB of WAL.
+// LSN sets a position (an offsets.LSN). The zero LSN is "none" and sets nothing: a position that is
+// not known has no series. A float64 holds LSNs exactly up to 8 PiB of WAL.
 func (c *Connector) LSN(kind LSNKind, lsn uint64) {
 	if lsn == 0 {
 		return

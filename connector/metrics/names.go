@@ -72,7 +72,7 @@ func New(reg prometheus.Registerer) *Set {
 		state: gauge("tidemark_connector_state",
 			"1 for the state that the connector is in, 0 for those it was in before.", labelState),
 		events: counter("tidemark_events_total",
-			"Events confirmed by the broker, tombstones not counted.", labelTable, labelOp),
+			"Events handed to the producer, tombstones not counted; positions say what is confirmed.", labelTable, labelOp),
 		transactions: counter("tidemark_transactions_total",
 			"Transactions received completely from the stream."),
 		lsn: gauge("tidemark_lsn",

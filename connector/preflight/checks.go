@@ -278,5 +278,7 @@ var (
 	broker          = []need{needBroker}
 	brokerCatalog   = []need{needPostgres, needCatalog, needBroker}
 	registryCatalog = []need{needPostgres, needCatalog, needRegistry}
-	everything      = []need{needPostgres, needCatalog, needReplication, needSlot, needBroker, needOffsets}
+	everything      = []need{
+		needPostgres, needCatalog, needReplication, needSlot, needBroker, needOffsets,
+	}
 )

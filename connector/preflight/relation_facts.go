@@ -64,9 +64,6 @@ func (r *relation) name() string { return r.Schema + "." + r.Name }
 
 func (r *relation) isTable() bool { return r.Kind == 'r' || r.Kind == 'p' }
 
-// isRoot reports whether the relation is the top of a partition tree.
-func (r *relation) isRoot() bool { return r.Kind == 'p' && !r.Partition }
-
 // column returns the column with a name, or nil.
 func (r *relation) column(name string) *column {
 	for i := range r.Columns {
@@ -154,8 +151,9 @@ func loadRelations(ctx context.Context, conn *pgx.Conn) ([]*relation, error) {
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*relation, error) {
 		var r relation
 		var kind, persistence, identity int32
-		err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Quoted, &r.QuotedIn, &kind, &persistence, &identity,
-			&r.Partition, &r.RootOID, &r.Select, &r.Usage, &r.RLS, &r.Owned, &r.Toast)
+		err := row.Scan(&r.OID, &r.Schema, &r.Name, &r.Quoted, &r.QuotedIn, &kind,
+			&persistence, &identity, &r.Partition, &r.RootOID, &r.Select, &r.Usage, &r.RLS, &r.Owned,
+			&r.Toast)
 		r.Kind, r.Persistence = byte(kind), byte(persistence)
 		r.Identity = schema.Identity(identity)
 		return &r, err

@@ -92,7 +92,7 @@ func (s *Server) Run(ctx context.Context) error {
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if s.http.Shutdown(stop) != nil {
-		s.http.Close()
+		_ = s.http.Close() // cuts what did not end in time; its error is the listener's, closed already
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return fault.Wrap(fault.Internal, "the HTTP server ended", err)

@@ -1,0 +1,79 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-cdc/tidemark/connector/source"
+	"github.com/tidemark-cdc/tidemark/internal/pgdial"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema/catalog"
+)
+
+// checkExpectations compares what the rules capture with what the publication announces, and turns
+// what will not arrive into findings: entries that match nothing, tables that are not published,
+// roots whose rows come under the names of their leaves, identities that make statements fail.
+func (s *session) checkExpectations(ctx context.Context, present *offsets.Fingerprint) error {
+	if present == nil {
+		return nil
+	}
+	rows, err := s.watchCatalog.Candidates(ctx)
+	if err != nil {
+		return pgdial.Wrap(err)
+	}
+	published, err := s.watchCatalog.Published(ctx, present.Name)
+	if err != nil {
+		return pgdial.Wrap(err)
+	}
+	announced := make(map[uint32]bool, len(published))
+	for _, p := range published {
+		announced[p.Relation.OID] = true
+	}
+	s.findUnmatched(rows)
+	var missing []source.Table
+	var unusable, leafNamed []string
+	for _, r := range rows {
+		if !s.cfg.Tables.Captured(r.Schema, r.Name) {
+			continue
+		}
+		switch {
+		case r.Partitioned && !present.Root:
+			leafNamed = append(leafNamed, r.Schema+"."+r.Name)
+		case r.Partition && present.Root:
+		case !announced[r.OID]:
+			missing = append(missing, source.Table{Schema: r.Schema, Name: r.Name})
+		case !r.Partitioned && !r.UsableIdentity():
+			unusable = append(unusable, r.Schema+"."+r.Name)
+		}
+	}
+	s.finding("unpublished", textFor(len(missing) > 0, "tables that a rule captures are not in the "+
+		"publication, their changes do not come: "+source.AddTablesSQL(present.Name, missing)))
+	s.finding("identity", textFor(len(unusable) > 0, "UPDATE and DELETE fail on published tables "+
+		"without a replica identity: "+strings.Join(unusable, ", ")))
+	s.finding("leaves", textFor(len(leafNamed) > 0, "the publication announces partitions under their "+
+		"own names, which table.include.list must match: "+strings.Join(leafNamed, ", ")+
+		"; or ALTER PUBLICATION "+source.QuoteIdent(present.Name)+
+		" SET (publish_via_partition_root = true) before the first start"))
+	return nil
+}
+
+// findUnmatched names the entries of include lists that match no table.
+func (s *session) findUnmatched(rows []catalog.TableRow) {
+	names := make([][2]string, len(rows))
+	for i, r := range rows {
+		names[i] = [2]string{r.Schema, r.Name}
+	}
+	unmatched := s.cfg.Tables.Unmatched(names)
+	s.finding("unmatched", textFor(len(unmatched) > 0, fmt.Sprintf(
+		"entries of the include lists match no table: %s", strings.Join(unmatched, ", "))))
+}
+
+// textFor returns text when there is something to find, else the empty string, which takes an
+// earlier finding back.
+func textFor(found bool, text string) string {
+	if found {
+		return text
+	}
+	return ""
+}
