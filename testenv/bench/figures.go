@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/testenv"
+)
+
+// bench is a run of the program.
+type bench struct {
+	pg      *testenv.Postgres
+	dir     string // logs of children
+	quick   bool
+	runs    int
+	profile string // directory for CPU profiles; "": none
+	report  *Report
+	n       int // children so far: each has a name of its own
+}
+
+// job is a child's job on a copy of a shape's slot.
+func (b *bench) job(p prepared, slot string) job {
+	b.n++
+	name := fmt.Sprintf("run%d", b.n)
+	j := job{
+		Host: b.pg.Host, Port: b.pg.Port, User: b.pg.User, Password: b.pg.Password,
+		Slot: slot, Publication: p.publication, Table: p.name, Partitions: 6, Connector: name,
+		Until: p.end, Rows: p.rows, Log: filepath.Join(b.dir, name+".log"),
+	}
+	if b.profile != "" {
+		j.CPUProfile = filepath.Join(b.profile, p.name+"-"+name+".pprof")
+	}
+	return j
+}
+
+// connect runs the connector on a copy of a shape's slot.
+func (b *bench) connect(
+	ctx context.Context, p prepared, change func(*job),
+) (r run, err error) {
+	err = withCopy(ctx, b.pg, p.slot, func(slot string) error {
+		j := b.job(p, slot)
+		if change != nil {
+			change(&j)
+		}
+		r, err = spawn(ctx, j)
+		return err
+	})
+	return r, err
+}
+
+// pairs runs baseline and connector alternately.
+func (b *bench) pairs(
+	ctx context.Context, p prepared, change func(*job),
+) (connector, other series, err error) {
+	for range b.runs {
+		err := withCopy(ctx, b.pg, p.slot, func(slot string) error {
+			r, err := baseline(ctx, b.pg, p, slot)
+			other = append(other, r)
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := b.connect(ctx, p, change)
+		if err != nil {
+			return nil, nil, err
+		}
+		connector = append(connector, r)
+	}
+	return connector, other, nil
+}
+
+// streaming measures one shape against the server's own client.
+func (b *bench) streaming(
+	ctx context.Context, p prepared, name string, target float64, change func(*job),
+) (Figure, error) {
+	ours, other, err := b.pairs(ctx, p, change)
+	if err != nil {
+		return Figure{}, err
+	}
+	f := Figure{
+		Name: name, What: p.what, Unit: "rows/s", Against: "pg_recvlogical", Target: target,
+		Runs: ours, Others: other,
+		Note: fmt.Sprintf("%d rows; CPU seconds a million rows %.2f (the baseline %.2f); "+
+			"peak memory %.0f MiB; streaming after %.2f s, which is in the figure", p.rows,
+			ours.median(cpu)/float64(p.rows)*1e6, other.median(cpu)/float64(p.rows)*1e6,
+			ours.median(rss)/(1<<20), ours.median(started)),
+	}
+	f.Least, f.Middle, f.Most = ours.rate(p.rows)
+	_, f.Other, _ = other.rate(p.rows)
+	f.Ratio = f.Middle / f.Other
+	return f, nil
+}
+
+// limit compares a shape's streaming with the server's own decoding.
+func (b *bench) limit(ctx context.Context, p prepared, of Figure) error {
+	var s series
+	for range b.runs {
+		r, err := decoding(ctx, b.pg, p)
+		if err != nil {
+			return err
+		}
+		s = append(s, r)
+	}
+	f := Figure{
+		Name: "distance to the limit, " + p.name, Unit: "rows/s", Against: "server's decoding",
+		What:  "the same over pg_logical_slot_peek_binary_changes, decoding without a network",
+		Least: of.Least, Middle: of.Middle, Most: of.Most, Target: 0.5, Others: s,
+	}
+	_, f.Other, _ = s.rate(p.rows)
+	f.Ratio = f.Middle / f.Other
+	b.add(f)
+	return nil
+}
+
+// snapshot compares reading a table with COPY alone.
+func (b *bench) snapshot(ctx context.Context, p prepared) error {
+	var ours, other series
+	for range b.runs {
+		r, err := copyOut(ctx, b.pg, p.name)
+		if err != nil {
+			return err
+		}
+		other = append(other, r)
+		j := b.job(p, "")
+		j.Until = ""
+		r, err = spawn(ctx, j)
+		if err := errors.Join(err, dropSlot(ctx, b.pg, j.Connector)); err != nil {
+			return err
+		}
+		r.Seconds -= r.Started // making the slot is not reading
+		ours = append(ours, r)
+	}
+	f := Figure{
+		Name: "snapshot", Unit: "rows/s", Against: "COPY TO STDOUT", Target: 0.35,
+		What: "one table read to the last acknowledgement, one reader", Runs: ours, Others: other,
+		Note: fmt.Sprintf("%d rows; CPU seconds a million rows %.2f", p.rows,
+			ours.median(cpu)/float64(p.rows)*1e6),
+	}
+	f.Least, f.Middle, f.Most = ours.rate(p.rows)
+	_, f.Other, _ = other.rate(p.rows)
+	f.Ratio = f.Middle / f.Other
+	b.add(f)
+	return nil
+}
+
+// start measures from the start of a process to the first acknowledged event, and what the
+// connector uses while nothing happens.
+func (b *bench) start(ctx context.Context, p prepared, brokers []string, registry string) error {
+	idle := 10 * time.Second
+	if b.quick {
+		idle = 5 * time.Second
+	}
+	var s, idleness series
+	for range b.runs {
+		r, err := b.connect(ctx, p, func(j *job) {
+			j.Brokers, j.Registry = brokers, registry
+		})
+		if err != nil {
+			return err
+		}
+		s = append(s, r)
+	}
+	r, err := b.connect(ctx, p, func(j *job) {
+		j.Brokers, j.Registry, j.Idle = brokers, registry, idle
+	})
+	if err != nil {
+		return err
+	}
+	idleness = append(idleness, r)
+	f := Figure{
+		Name: "start", What: "from Run to the acknowledgement of a slot's first events", Unit: "s",
+		Target: 1, AtMost: true, Runs: s,
+	}
+	v := s.by(seconds)
+	f.Least, f.Middle, f.Most = v[0], s.median(seconds), v[len(v)-1]
+	b.add(f)
+	share := r.IdleCPU / idle.Seconds() * 100
+	b.add(Figure{
+		Name: "idle", What: "CPU of a connector to which nothing happens", Unit: "% of a core",
+		Least: share, Middle: share, Most: share, Target: 1, AtMost: true, Runs: idleness,
+	})
+	return nil
+}
+
+// memory passes one large transaction through a connector whose broker is in another process.
+func (b *bench) memory(ctx context.Context, p prepared, brokers []string, registry string) error {
+	r, err := b.connect(ctx, p, func(j *job) {
+		j.Brokers, j.Registry = brokers, registry
+	})
+	if err != nil {
+		return err
+	}
+	mib := float64(r.RSS) / (1 << 20)
+	b.add(Figure{
+		Name: "memory", Unit: "MiB", Least: mib, Middle: mib, Most: mib, Target: 200, AtMost: true,
+		What: fmt.Sprintf("peak resident memory while one transaction of %d rows passes, "+
+			"max.queue.bytes 64 MiB, broker in another process", p.rows),
+		Note: fmt.Sprintf("%s rows/s; CPU seconds a million rows %.2f, without the broker",
+			number(float64(p.rows)/r.Seconds), r.CPU/float64(p.rows)*1e6),
+		Runs: series{r},
+	})
+	return nil
+}
+
+func (b *bench) add(f Figure) {
+	b.report.Figures = append(b.report.Figures, f)
+	line := fmt.Sprintf("%-34s %10s %-12s", f.Name, number(f.Middle), f.Unit)
+	if f.Against != "" {
+		line += fmt.Sprintf(" %.2f of %s (%s)", f.Ratio, f.Against, number(f.Other))
+	}
+	if s := f.short(); s != "" {
+		line += ": " + s
+	}
+	fmt.Fprintln(os.Stderr, line)
+	if f.Note != "" {
+		fmt.Fprintln(os.Stderr, "   ", f.Note)
+	}
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/testenv"
+)
+
+func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "child":
+			exit(child(os.Stdin, os.Stdout))
+		case "reader":
+			exit(reader(os.Stdin))
+		}
+	}
+	o := options{}
+	flag.BoolVar(&o.quick, "quick", false, "fewer rows, shapes and runs")
+	flag.IntVar(&o.runs, "runs", 0, "pairs of runs a figure; 0: 3 when quick, else 5")
+	flag.IntVar(&o.rows, "rows", 0, "rows of each shape; 0: the shape's own")
+	flag.StringVar(&o.only, "only", "", "figures to measure, parted by commas; empty: all")
+	flag.StringVar(&o.json, "json", "", "file for the report as JSON")
+	flag.StringVar(&o.markdown, "markdown", "", "file for the report as a page")
+	flag.StringVar(&o.profile, "profile", "", "directory for the connector's CPU profiles")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	exit(o.run(ctx))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+type options struct {
+	quick                         bool
+	runs, rows                    int
+	only, json, markdown, profile string
+}
+
+func (o *options) wants(name string) bool {
+	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
+}
+
+func (o *options) run(ctx context.Context) (err error) {
+	dir, err := os.MkdirTemp("", "tidemark-bench")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{
+		dir: dir, quick: o.quick, runs: o.runs, profile: o.profile,
+		report: &Report{
+			Commit: commit(), Date: time.Now().UTC().Format(time.DateOnly), Quick: o.quick,
+			Machine: machine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Load: load(),
+		},
+	}
+	if b.runs == 0 {
+		b.runs = 5
+		if o.quick {
+			b.runs = 3
+		}
+	}
+	if b.report.Baseline = recvlogical(); b.report.Baseline == "" {
+		b.report.Baseline = "a reader in Go that does the same reads: pg_recvlogical is not installed " +
+			"(Debian: postgresql-client-15)"
+		fmt.Fprintln(os.Stderr, "bench: pg_recvlogical is missing; baseline is", b.report.Baseline)
+	} else {
+		b.report.Baseline = "pg_recvlogical -o proto_version=1 -f /dev/null"
+	}
+	if b.pg, err = startServer(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.pg.Close()) }()
+	if b.report.Server, err = scalar(ctx, b.pg, "SHOW server_version"); err != nil {
+		return err
+	}
+	if err := b.measure(ctx, o); err != nil {
+		return err
+	}
+	return b.write(o)
+}
+
+func (b *bench) write(o *options) error {
+	b.report.markdown(os.Stdout)
+	if o.markdown != "" {
+		f, err := os.Create(o.markdown)
+		if err != nil {
+			return err
+		}
+		b.report.markdown(f)
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	if o.json == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(b.report, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.json, append(text, '\n'), 0o644)
+}
+
+// rowsOf is how many rows of a shape wait, 0: it is left out.
+func (o *options) rowsOf(s shape) int {
+	rows := s.rows
+	if o.quick {
+		rows = s.quick
+	}
+	if rows == 0 && o.only != "" && o.wants(s.name) {
+		rows = 100_000
+	}
+	if o.rows > 0 && rows > 0 {
+		rows = o.rows
+	}
+	return rows / s.perTx * s.perTx
+}
+
+func (b *bench) measure(ctx context.Context, o *options) error {
+	for _, s := range shapes {
+		rows := o.rowsOf(s)
+		with := s.name == "stream" && o.wants("snapshot")
+		if rows == 0 || !o.wants(s.name) && !with {
+			continue
+		}
+		p, err := prepare(ctx, b.pg, s, rows)
+		if err != nil {
+			return fmt.Errorf("preparing %s: %w", s.name, err)
+		}
+		if o.wants(s.name) {
+			if err := b.shape(ctx, p); err != nil {
+				return fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+		if with {
+			if err := b.snapshot(ctx, p); err != nil {
+				return fmt.Errorf("snapshot: %w", err)
+			}
+		}
+		if err := b.discard(ctx, p); err != nil {
+			return err
+		}
+	}
+	return b.withBroker(ctx, o)
+}
+
+// shape measures what there is to measure of a shape.
+func (b *bench) shape(ctx context.Context, p prepared) error {
+	target := 0.0
+	if p.name == "stream" || p.name == "single" {
+		target = 2
+	}
+	f, err := b.streaming(ctx, p, "streaming, "+p.name, target, nil)
+	if err != nil {
+		return err
+	}
+	b.add(f)
+	if target == 0 {
+		return nil
+	}
+	return b.limit(ctx, p, f)
+}
+
+// discard frees what a shape keeps on disk.
+func (b *bench) discard(ctx context.Context, p prepared) error {
+	if err := dropSlot(ctx, b.pg, p.slot); err != nil {
+		return err
+	}
+	return b.pg.Exec(ctx, database, "DROP TABLE "+p.name)
+}
+
+// withBroker measures the figures whose broker is in this process, not in the connector's.
+func (b *bench) withBroker(ctx context.Context, o *options) (err error) {
+	if !o.wants("start") && !o.wants("memory") {
+		return nil
+	}
+	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, registry.Close()) }()
+	if o.wants("start") {
+		s := shapeOf("single")
+		s.name = "first"
+		p, err := prepare(ctx, b.pg, s, 10)
+		if err != nil {
+			return err
+		}
+		if err := b.start(ctx, p, broker.Addrs(), registry.URL); err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+		if err := b.discard(ctx, p); err != nil {
+			return err
+		}
+	}
+	if !o.wants("memory") {
+		return nil
+	}
+	s := shapeOf("stream")
+	rows := 5_000_000
+	if b.quick {
+		rows = 1_000_000
+	}
+	if o.rows > 0 {
+		rows = o.rows
+	}
+	s.name, s.perTx = "large", rows
+	p, err := prepare(ctx, b.pg, s, rows)
+	if err != nil {
+		return err
+	}
+	if err := b.memory(ctx, p, broker.Addrs(), registry.URL); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	return b.discard(ctx, p)
+}

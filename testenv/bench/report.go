@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// Report is what a run of the bench found; it is written as JSON.
+type Report struct {
+	Commit   string   `json:"commit"`
+	Date     string   `json:"date"`
+	Quick    bool     `json:"quick"`
+	Machine  string   `json:"machine"`
+	Cores    int      `json:"cores"`
+	Go       string   `json:"go"`
+	Server   string   `json:"server"`
+	Baseline string   `json:"baseline"`
+	Load     string   `json:"load_before"`
+	Figures  []Figure `json:"figures"`
+}
+
+// Figure is one line of the report.
+type Figure struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	Unit string `json:"unit"`
+	// Least, Middle and Most are of the connector's runs.
+	Least  float64 `json:"min"`
+	Middle float64 `json:"median"`
+	Most   float64 `json:"max"`
+	// Against names what Ratio is over; Other is its median, in the same unit.
+	Against string  `json:"against,omitempty"`
+	Other   float64 `json:"other,omitempty"`
+	Ratio   float64 `json:"ratio,omitempty"`
+	// Target is what the design asks for: at least (or, AtMost, at most) of Ratio, or of Middle
+	// where there is no ratio; 0: the figure is reported and no more.
+	Target float64 `json:"target,omitempty"`
+	AtMost bool    `json:"at_most,omitempty"`
+	Note   string  `json:"note,omitempty"`
+	Runs   series  `json:"runs,omitempty"`
+	Others series  `json:"other_runs,omitempty"`
+}
+
+// value is what the target is held against.
+func (f *Figure) value() float64 {
+	if f.Against != "" {
+		return f.Ratio
+	}
+	return f.Middle
+}
+
+// short says how far the figure is from its target; "" when it meets it or has none.
+func (f *Figure) short() string {
+	v := f.value()
+	switch {
+	case f.Target == 0, f.AtMost && v <= f.Target, !f.AtMost && v >= f.Target:
+		return ""
+	case f.AtMost:
+		return fmt.Sprintf("%s over its bound of %s", number(v), number(f.Target))
+	}
+	return fmt.Sprintf("%.0f %% of its target", 100*v/f.Target)
+}
+
+func machine() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(string(text))[:3], " ")
+}
+
+// number prints a value as a person reads it.
+func number(v float64) string {
+	switch {
+	case v >= 10_000:
+		return fmt.Sprintf("%.0f k", v/1000)
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// markdown writes docs/benchmarks.md.
+func (r *Report) markdown(w io.Writer) {
+	kind, command := "full", "make bench"
+	if r.Quick {
+		kind, command = "quick", "make bench-quick"
+	}
+	fmt.Fprintf(w, "# Benchmarks\n\nThis page is written by `%s` (the %s run); `testenv/bench` is the "+
+		"program. Ratios are\nof medians within one run: absolute figures are this machine's.\n\n",
+		command, kind)
+	fmt.Fprintf(w, "- commit %s, %s\n- %s, %d cores; load before the run: %s\n- %s, PostgreSQL %s\n"+
+		"- baseline: %s\n\n", r.Commit, r.Date, r.Machine, r.Cores, r.Load, r.Go, r.Server, r.Baseline)
+	fmt.Fprint(w, "| figure | min | median | max | against | ratio | target |\n"+
+		"|---|---|---|---|---|---|---|\n")
+	for _, f := range r.Figures {
+		against, ratio, target := "", "", ""
+		if f.Against != "" {
+			against, ratio = f.Against+": "+number(f.Other), fmt.Sprintf("%.2f", f.Ratio)
+		}
+		if f.Target > 0 {
+			sign := ">="
+			if f.AtMost {
+				sign = "<="
+			}
+			target = fmt.Sprintf("%s %s", sign, number(f.Target))
+		}
+		fmt.Fprintf(w, "| %s (%s) | %s | %s | %s | %s | %s | %s |\n", f.Name, f.Unit,
+			number(f.Least), number(f.Middle), number(f.Most), against, ratio, target)
+	}
+	fmt.Fprint(w, "\nWhat each figure is:\n\n")
+	for _, f := range r.Figures {
+		fmt.Fprintf(w, "- **%s**: %s.", f.Name, f.What)
+		if f.Note != "" {
+			fmt.Fprintf(w, " %s.", f.Note)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprint(w, "\n## Short of the target\n\n")
+	none := true
+	for _, f := range r.Figures {
+		if s := f.short(); s != "" {
+			none = false
+			fmt.Fprintf(w, "- %s: %s.\n", f.Name, s)
+		}
+	}
+	if none {
+		fmt.Fprintln(w, "None of the figures above.")
+	}
+}
