@@ -82,7 +82,7 @@ func newRootCmd() *cobra.Command {
 	flags.String("log-format", "auto", "text, json, or auto: text on a terminal, json otherwise")
 	root.AddCommand(
 		newDemoCmd(), newRunCmd(), newCheckCmd(), newTailCmd(), newExplainCmd(),
-		newOffsetsCmd(), newConfigCmd(), newVersionCmd(),
+		newOffsetsCmd(), newConfigCmd(), newHealthCmd(), newVersionCmd(),
 	)
 	return root
 }
