@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -149,7 +150,7 @@ func TestASessionIsOverAfterItsFirstError(t *testing.T) {
 	s := NewSession()
 	_, first := s.Decode(1, []byte("Z"))
 	_, second := s.Decode(2, beginFrame(0x2000, 0, 1))
-	if first == nil || second != first {
+	if first == nil || !errors.Is(second, first) {
 		t.Fatalf("after %v the next frame gives %v", first, second)
 	}
 }

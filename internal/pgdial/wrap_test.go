@@ -62,7 +62,7 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 		if fault.CodeOf(got) != tt.want {
 			t.Errorf("%v: %v, want %s", tt.err, got, tt.want)
 		}
-		if Wrap(got) != got {
+		if again := Wrap(got); !errors.Is(again, got) || again.Error() != got.Error() {
 			t.Errorf("%v is wrapped twice", tt.err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 		t.Error("a timeout is no timeout any more")
 	}
 	for _, same := range []error{nil, context.Canceled, fault.New(fault.WALLevel, "x")} {
-		if got := Wrap(same); got != same {
+		if got := Wrap(same); !errors.Is(got, same) {
 			t.Errorf("%v became %v", same, got)
 		}
 	}
