@@ -100,7 +100,7 @@ func TestTableCountersAreResolvedOnce(t *testing.T) {
 	table.Events('d', 3)
 	table.Unavailable(2)
 	compare(t, reg, `
-# HELP tidemark_events_total Events confirmed by the broker, tombstones not counted.
+# HELP tidemark_events_total Events handed to the producer, tombstones not counted; positions say what is confirmed.
 # TYPE tidemark_events_total counter
 tidemark_events_total{connector="shop",op="c",table="public.orders"} 1
 tidemark_events_total{connector="shop",op="d",table="public.orders"} 3

@@ -38,10 +38,10 @@ func (c *Connector) Table(name string) *TableCounters {
 	return t
 }
 
-// Event counts a confirmed event; op is the envelope's ('c', 'u', 'd', 'r', 't', 'm').
+// Event counts an event; op is the envelope's ('c', 'u', 'd', 'r', 't', 'm').
 func (t *TableCounters) Event(op byte) { t.Events(op, 1) }
 
-// Events counts n confirmed events of one op.
+// Events counts n events of one op.
 func (t *TableCounters) Events(op byte, n int) {
 	i := opIndex(op)
 	if i < 0 {
