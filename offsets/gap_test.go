@@ -88,6 +88,9 @@ func checkDecision(t *testing.T, row matrixRow, d Decision, action Action) {
 	if d.Fault.Fix == "" {
 		t.Errorf("no way out in %q", d.Fault.Error())
 	}
+	if strings.Contains(d.Fault.Error(), OnGapResnapshot) {
+		t.Errorf("a way out that config refuses in %q", d.Fault.Error())
+	}
 	for _, part := range row.says {
 		if !strings.Contains(d.Fault.Error(), part) {
 			t.Errorf("%q does not say %q", d.Fault.Error(), part)

@@ -10,7 +10,6 @@ import (
 // The ways out, as an operator types them.
 const (
 	wayShow        = "tidemark offsets show prints stored and present side by side"
-	wayRepair      = "on.slot.gap: resnapshot takes a new snapshot of the tables concerned"
 	wayReset       = "tidemark offsets reset forgets the position; the next start is a fresh one"
 	wayNewHistory  = "tidemark offsets reset --new-history accepts it and takes a new snapshot"
 	wayAcceptPub   = "tidemark offsets set --accept-publication, when nothing was lost"
@@ -126,17 +125,17 @@ func (in *StartInput) gapFault(g *Gap) *fault.Error {
 	if in.Stored.HasPosition() {
 		f.Wanted = "a slot that still has everything after " + in.Stored.LSN.String()
 	}
-	out := []string{wayShow, wayRepair}
-	switch g.Code {
-	case fault.PublicationChanged:
+	out := []string{wayShow}
+	if g.Code == fault.PublicationChanged {
 		f.Found = joinChanges(g.Changes, 5)
 		f.Wanted = "the stored publication"
 		out = append(out, wayAcceptPub)
-	case fault.SlotLost, fault.SlotAhead:
-		out = append(out, fmt.Sprintf(wayDropSlotFmt, literal(in.SlotName))+", then "+wayReset)
-	default:
-		out = append(out, wayReset)
 	}
+	reset := wayReset
+	if in.Slot != nil || g.Code == fault.PublicationChanged { // the publication is a slot's
+		reset = fmt.Sprintf(wayDropSlotFmt, literal(in.SlotName)) + ", then " + wayReset
+	}
+	out = append(out, reset)
 	f.Fix = ways(out...)
 	return f
 }
