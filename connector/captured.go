@@ -47,9 +47,15 @@ func (s *session) captured(rows []catalog.TableRow, viaRoot bool) []catalog.Tabl
 		if !viaRoot {
 			announced = !r.Partitioned
 		}
-		if announced && s.cfg.Tables.Captured(r.Schema, r.Name) {
-			out = append(out, r)
+		if !announced || !s.cfg.Tables.Captured(r.Schema, r.Name) {
+			continue
 		}
+		if r.Unlogged { // a publication takes none: their changes are not in the log
+			s.finding("unlogged/"+r.Schema+"."+r.Name,
+				"table "+r.Schema+"."+r.Name+" is UNLOGGED: its changes cannot be captured")
+			continue
+		}
+		out = append(out, r)
 	}
 	return out
 }

@@ -40,7 +40,7 @@ func (s *session) checkExpectations(ctx context.Context, present *offsets.Finger
 		switch {
 		case r.Partitioned && !present.Root:
 			leafNamed = append(leafNamed, r.Schema+"."+r.Name)
-		case r.Partition && present.Root:
+		case r.Partition && present.Root, r.Unlogged:
 		case !announced[r.OID]:
 			missing = append(missing, source.Table{Schema: r.Schema, Name: r.Name})
 		case !r.Partitioned && !r.UsableIdentity():

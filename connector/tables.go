@@ -54,21 +54,11 @@ func (ts *tables) captured(rel *schema.Relation) bool {
 
 // announced takes note of a Relation message: nothing is compiled before the first row.
 func (ts *tables) announced(ctx context.Context, rel *schema.Relation) error {
-	if ts.viaRoot && !ts.captured(rel) {
-		root, err := ts.catalog.RootOf(ctx, rel.OID)
-		switch {
-		case errors.Is(err, catalog.ErrNoRelation): // dropped since: its root came just before
-			root = ts.lastAnnounced
-		case err != nil:
-			return pgdial.Wrap(err)
+	if ts.viaRoot {
+		leaf, err := ts.announcedLeaf(ctx, rel)
+		if err != nil || leaf {
+			return err
 		}
-		if rel.Identity != schema.IdentityFull {
-			ts.leafNotFull[root] = true
-			if t := ts.byOID[root]; t != nil && t.compiled != nil {
-				t.compiled.LeafNotFull()
-			}
-		}
-		return nil
 	}
 	ts.lastAnnounced = rel.OID
 	switch t := ts.byOID[rel.OID]; {
@@ -79,6 +69,30 @@ func (ts *tables) announced(ctx context.Context, rel *schema.Relation) error {
 		t.stale = true // the primary key is not in the message
 	}
 	return nil
+}
+
+// announcedLeaf says whether a relation is a leaf of a root that rows come under. A leaf whose
+// identity is not FULL makes every old row of its root doubtful, since rows do not name their
+// leaf. One that the catalog has lost may be a leaf or a table of its own: the relation announced
+// just before, which would be its root, is doubted, and its own rows are taken as they come.
+func (ts *tables) announcedLeaf(ctx context.Context, rel *schema.Relation) (bool, error) {
+	root, err := ts.catalog.RootOf(ctx, rel.OID)
+	gone := errors.Is(err, catalog.ErrNoRelation)
+	switch {
+	case gone:
+		root = ts.lastAnnounced
+	case err != nil:
+		return false, pgdial.Wrap(err)
+	case root == rel.OID:
+		return false, nil
+	}
+	if rel.Identity != schema.IdentityFull && root != 0 {
+		ts.leafNotFull[root] = true
+		if t := ts.byOID[root]; t != nil && t.compiled != nil {
+			t.compiled.LeafNotFull()
+		}
+	}
+	return !gone, nil
 }
 
 // lookup returns the table of a row's relation, made ready at its first row.
