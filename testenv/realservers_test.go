@@ -142,3 +142,12 @@ func TestTheRegistryChecksCompatibilityAndKeepsSchemasOverAKill(t *testing.T) {
 		t.Errorf("the schema's version is %d after a kill, wanted 2", after.Version)
 	}
 }
+
+func TestAMissingJavaIsNamedWithWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("JAVA_HOME", "")
+	_, err := testenv.StartKafka(t.Context(), testenv.KafkaOptions{})
+	if err == nil || !contains(err, "apt-get install openjdk-17-jre-headless maven") {
+		t.Errorf("error is %v, wanted it to say what to install", err)
+	}
+}
