@@ -63,6 +63,7 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 	case decode.KindBegin:
 		s.tx = s.tracker.Begin(ev.Tx.FinalLSN)
 		s.tx.XID, s.tx.CommitMicros = ev.Tx.XID, ev.Tx.CommitMicros
+		s.stream.Age(time.Duration(f.ServerMicros-ev.Tx.CommitMicros) * time.Microsecond)
 	case decode.KindCommit:
 		s.commit(ev)
 	case decode.KindRelation:

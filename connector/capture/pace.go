@@ -8,6 +8,8 @@ import "time"
 const (
 	paceWindow  = 5 * time.Millisecond  // the rate is looked at this often
 	paceRate    = 4 << 20               // bytes a second that are "much": 12 000 small transactions
+	paceLate    = 64 << 10              // the same, while what comes is old anyhow
+	lateAfter   = time.Second / 4       // how old that is: a wait of paceMax adds an eighth
 	paceWindows = 2                     // busy windows in a row before the first wait
 	paceStart   = 10 * time.Millisecond // first wait
 	paceStep    = 5 * time.Millisecond
@@ -25,6 +27,10 @@ const (
 // window that carried less. Time that the caller spent on the last bytes counts as waiting, and a
 // read that filled its buffer is followed by another at once.
 //
+// The rate alone does not tell a backlog: on a loaded machine an eager reader makes the server so
+// slow that it never reaches it. So when the stream's transactions were committed a quarter of a
+// second ago or more (late), 64 KiB/s are much.
+//
 // A wait must not fill the socket, or the server stands still: when more than half of the room was
 // used the next wait is half as long, when less than a quarter was it is 5 ms longer. Where the
 // kernel gives no large buffer, waits become short by that, and pacing gains less.
@@ -35,6 +41,7 @@ type pacer struct {
 	wait        time.Duration
 	filled      int       // bytes read since the last wait
 	emptied     time.Time // when the last read emptied the socket; zero: it did not
+	late        bool      // what comes was committed long ago
 
 	room  func() int // bytes that the socket holds; asked before each wait; nil: paceRoom
 	now   func() time.Time
@@ -86,8 +93,11 @@ func (p *pacer) after(n int, full bool) {
 	if elapsed < paceWindow {
 		return
 	}
-	much := elapsed < time.Second &&
-		int64(p.windowBytes)*int64(time.Second) >= paceRate*int64(elapsed)
+	rate := int64(paceRate)
+	if p.late {
+		rate = paceLate
+	}
+	much := elapsed < time.Second && int64(p.windowBytes)*int64(time.Second) >= rate*int64(elapsed)
 	if much {
 		p.busy++
 	} else {

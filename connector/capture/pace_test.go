@@ -123,3 +123,20 @@ func TestABacklogThatEndsIsReadAtOnce(t *testing.T) {
 		t.Errorf("slept %s", p.slept)
 	}
 }
+
+func TestALateStreamIsABacklogAtALowRate(t *testing.T) {
+	p := newPaced()
+	for range 1000 { // 1 MB/s, a row at a time
+		p.read(200*time.Microsecond, 200, false)
+	}
+	if p.slept != 0 {
+		t.Fatalf("slept %s though nothing is late", p.slept)
+	}
+	p.late = true
+	for range 1000 {
+		p.read(200*time.Microsecond, 200, false)
+	}
+	if p.slept == 0 {
+		t.Error("did not sleep though everything is late")
+	}
+}

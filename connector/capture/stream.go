@@ -93,6 +93,11 @@ func (s *Stream) Next(ctx context.Context) (Frame, error) {
 	return Frame{}, s.err
 }
 
+// Age tells how old what the stream carries is, by the server's own clock: a frame's ServerMicros
+// less the commit time of its transaction. A backlog is read with fewer and larger reads. It is for
+// the goroutine that calls Next.
+func (s *Stream) Age(age time.Duration) { s.sock.pace.late = age >= lateAfter }
+
 // Buffered reports whether the next Next returns a frame without waiting.
 func (s *Stream) Buffered() bool {
 	s.reading.Lock()
