@@ -188,6 +188,10 @@ func (s *session) run(ctx context.Context) error {
 	defer endGrace()
 	stopTimer := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, endGrace) })
 	defer stopTimer()
+	// The pump's waits end with a request to stop, and with the failure of one of the others.
+	stop, endWaits := context.WithCancel(ctx)
+	defer endWaits()
+	defer context.AfterFunc(gctx, endWaits)()
 	g.Go(func() error { return s.watch(gctx) })
 	keeping, endKeep := context.WithCancel(gctx)
 	saving, endSaving := context.WithCancel(gctx)
@@ -198,7 +202,7 @@ func (s *session) run(ctx context.Context) error {
 		return s.keep(keeping, saving)
 	})
 	g.Go(func() error {
-		err := s.pump(ctx, grace)
+		err := s.pump(gctx, stop, grace)
 		if err == nil {
 			// Everything that was read is confirmed and stored before the session ends. A write that
 			// is under way is waited for: one that is cut leaves no fence to write the last one with.

@@ -20,11 +20,16 @@ import (
 const stopGrace = 5 * time.Second
 
 // pump reads frames and handles each before it asks for the next. It returns nil when stop has
-// ended and no transaction is open in the stream, or when grace has ended as well.
-func (s *session) pump(stop, grace context.Context) error {
+// ended and no transaction is open in the stream, or when grace has ended as well, and an error when
+// ctx has ended: keeper or watcher failed.
+func (s *session) pump(ctx, stop, grace context.Context) error {
 	reading := stop
 	for {
-		if stop.Err() != nil && (s.tx == nil || grace.Err() != nil) {
+		stopped := stop.Err() != nil
+		if ctx.Err() != nil { // asked after stop, which it ends
+			return context.Cause(ctx)
+		}
+		if stopped && (s.tx == nil || grace.Err() != nil) {
 			return nil
 		}
 		f, err := s.stream.Next(reading)
@@ -44,7 +49,7 @@ func (s *session) pump(stop, grace context.Context) error {
 			err = s.notice(f)
 		}
 		if err != nil {
-			if stop.Err() != nil && grace.Err() != nil {
+			if ctx.Err() == nil && stop.Err() != nil && grace.Err() != nil {
 				return nil
 			}
 			return err
