@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,12 +21,12 @@ import (
 const MinVersion = 140000
 
 // Source is one ordinary connection that is made again when it is lost. It is safe for concurrent
-// use; calls take turns.
+// use; calls take turns, and one whose context ends does not wait for another's to end.
 type Source struct {
 	db      config.Database
 	appName string
 
-	mu   sync.Mutex
+	turn chan struct{} // capacity 1: filled by who has the connection
 	conn *pgx.Conn
 
 	version    int
@@ -36,7 +35,7 @@ type Source struct {
 
 // Connect connects and reads the server's version. A server older than 14 is server_too_old.
 func Connect(ctx context.Context, db config.Database, appName string) (*Source, error) {
-	s := &Source{db: db, appName: appName}
+	s := &Source{db: db, appName: appName, turn: make(chan struct{}, 1)}
 	err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var text string
 		err := conn.QueryRow(ctx,
@@ -66,8 +65,8 @@ func (s *Source) PostgreSQL() bool { return s.postgreSQL }
 
 // Close closes the connection, with a deadline of its own.
 func (s *Source) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	s.drop()
 }
 
@@ -83,8 +82,12 @@ func (s *Source) drop() {
 
 // with runs f on the connection, which is made when there is none, and gives f's error as a fault.
 func (s *Source) with(ctx context.Context, f func(context.Context, *pgx.Conn) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return pgdial.Wrap(ctx.Err())
+	}
 	if s.conn != nil && s.conn.IsClosed() {
 		s.conn = nil
 	}
