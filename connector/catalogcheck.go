@@ -19,14 +19,22 @@ const catalogTimeout = 30 * time.Second
 // health, the timeline, the publication. What means loss is returned and ends the connector; the
 // rest is a finding. A server that cannot be asked is a finding too: the stream says whether it is
 // lost.
-func (s *session) catalogCheck(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, catalogTimeout)
+func (s *session) catalogCheck(session context.Context) error {
+	ctx, cancel := context.WithTimeout(session, catalogTimeout)
 	defer cancel()
 	err := s.checkSlot(ctx)
+	var changed *offsets.Fingerprint
 	if err == nil {
-		err = s.checkPublication(ctx)
+		changed, err = s.checkPublication(ctx)
 	}
 	switch {
+	case session.Err() != nil:
+		return nil
+	case changed != nil:
+		// A write that fails leaves the store without a fence: it ends the session.
+		return s.saveRecord(session, func(r *offsets.Record) {
+			r.Publication = offsets.Remember(r.Publication, changed)
+		})
 	case err == nil:
 		s.finding("catalog", "")
 		return nil
@@ -40,11 +48,10 @@ func (s *session) catalogCheck(ctx context.Context) error {
 	return nil
 }
 
-// meansLoss says of a finding's code whether rows may be missing; Fenced, from storing a
-// fingerprint, ends the connector as well.
+// meansLoss says of a finding's code whether rows may be missing.
 func meansLoss(code fault.Code) bool {
 	switch code {
-	case fault.SlotLost, fault.SlotMissing, fault.PublicationChanged, fault.Fenced:
+	case fault.SlotLost, fault.SlotMissing, fault.PublicationChanged:
 		return true
 	}
 	return false
@@ -108,29 +115,29 @@ func (s *session) checkSlot(ctx context.Context) error {
 }
 
 // checkPublication compares the publication with the stored fingerprint. What is no gap (a table
-// that was never captured comes in, one goes out) is stored, so that it is known when it happens
-// again.
-func (s *session) checkPublication(ctx context.Context) error {
+// that was never captured comes in, one goes out) is returned to be stored, so that it is known
+// when it happens again.
+func (s *session) checkPublication(ctx context.Context) (changed *offsets.Fingerprint, err error) {
 	if err := s.openWatchCatalog(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	present, err := s.src.Publication(ctx, s.cfg.Publication)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.checkExpectations(ctx, present); err != nil {
-		return err
+		return nil, err
 	}
 	captured, err := s.capturedRule(ctx, s.watchCatalog)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.recordMu.Lock()
 	stored := s.record
 	s.recordMu.Unlock()
 	changes := offsets.Compare(stored.Publication, present, captured, nil)
 	if gaps := offsets.GapChanges(changes); len(gaps) > 0 {
-		return offsets.PublicationFault(s.cfg.Name, s.cfg.SlotName, &stored, gaps)
+		return nil, offsets.PublicationFault(s.cfg.Name, s.cfg.SlotName, &stored, gaps)
 	}
 	for _, c := range changes {
 		s.log.Warn("the publication changed", "change", c.String())
@@ -140,9 +147,7 @@ func (s *session) checkPublication(ctx context.Context) error {
 		}
 	}
 	if len(changes) == 0 {
-		return nil
+		return nil, nil
 	}
-	return s.saveRecord(ctx, func(r *offsets.Record) {
-		r.Publication = offsets.Remember(r.Publication, present)
-	})
+	return present, nil
 }
