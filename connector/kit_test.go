@@ -427,3 +427,15 @@ func (r *rig) snapshotBegun(run *running) {
 		return rec != nil && rec.Snapshot != nil && len(rec.Snapshot.Attempts) > 0
 	})
 }
+
+// beforeInit runs f before the broker answers a request to initialise a transactional id.
+func (r *rig) beforeInit(f func()) {
+	cluster := r.broker.Cluster()
+	cluster.ControlKey(22, func(k kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if k.(*kmsg.InitProducerIDRequest).TransactionalID != nil {
+			cluster.SleepControl(f)
+		}
+		return nil, nil, false
+	})
+}
