@@ -1,0 +1,128 @@
+package proof_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/check"
+	"github.com/tidemark-cdc/tidemark/testenv/proof"
+	"github.com/tidemark-cdc/tidemark/testenv/workload"
+)
+
+func TestMain(m *testing.M) { testenv.Main(cleaned{m}) }
+
+// cleaned removes what the tests of the process share.
+type cleaned struct{ *testing.M }
+
+func (c cleaned) Run() int {
+	defer func() { os.RemoveAll(buildDir) }()
+	return c.M.Run()
+}
+
+var buildDir string
+
+// build builds the command once a process, with crash points.
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "tidemark-proof-")
+	if err != nil {
+		return "", err
+	}
+	buildDir = dir
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	return proof.Build(ctx, dir, "crashpoints")
+})
+
+// newRig returns a rig on the shared PostgreSQL, with a broker and a registry in this process.
+func newRig(t *testing.T, o workload.Options) *proof.Rig {
+	t.Helper()
+	binary, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pg := testenv.SharedPostgres(t, "18")
+	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { broker.Close() })
+	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { registry.Close() })
+	r := &proof.Rig{
+		Binary: binary, Postgres: pg, Database: testenv.NewDatabase(t, pg), Brokers: broker.Addrs(),
+		Registry: registry.URL, Dir: t.TempDir(),
+	}
+	if err := r.Prepare(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Kill)
+	return r
+}
+
+// start starts the connector and waits until it streams.
+func start(t *testing.T, r *proof.Rig) {
+	t.Helper()
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	if err := r.AwaitStreaming(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// judge drains, checks and reports.
+func judge(t *testing.T, r *proof.Rig, sampler *check.Sampler, drain time.Duration) *check.Report {
+	t.Helper()
+	report, err := r.Check(t.Context(), drain)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.LogTail())
+	}
+	report.Add(sampler.Stop())
+	t.Log(report)
+	if !report.OK() {
+		t.Errorf("promises were broken; the connector's log ends with\n%s", r.LogTail())
+	}
+	return report
+}
+
+// Twenty thousand changes, and a connector that is killed five times in the midst of them.
+func TestNothingIsLostWhenTheConnectorIsKilled(t *testing.T) {
+	r := newRig(t, workload.Options{Seed: 1})
+	sampler := r.Sampler()
+	start(t, r)
+	random := rand.New(rand.NewPCG(1, 1))
+	done := make(chan error, 1)
+	go func() { done <- r.Workload.Run(t.Context(), 20_000) }()
+	kills := 0
+	for running := true; running || kills < 5; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running, done = false, nil
+		case <-time.After(time.Duration(300+random.IntN(1200)) * time.Millisecond):
+			if kills == 5 {
+				continue
+			}
+			r.Kill()
+			kills++
+			start(t, r)
+		}
+	}
+	report := judge(t, r, sampler, 60*time.Second)
+	if report.Changes < 20_000 || report.Samples < 10 {
+		t.Errorf("%d changes and %d samples: too little to prove anything", report.Changes,
+			report.Samples)
+	}
+}
