@@ -65,18 +65,20 @@ type Producer struct {
 	topicsMu sync.Mutex // of writers
 	topics   atomic.Pointer[map[string]*topic]
 
-	pool    sync.Pool // of *pending
+	pool    sync.Pool // of *block
 	promise func(*kgo.Record, error)
+	ended   <-chan struct{} // ctx's
 
 	failOnce sync.Once
 	failure  atomic.Pointer[error] // set before failed is closed
 	failed   chan struct{}
 
-	outMu     sync.Mutex
-	out       int           // records given to the client whose promise has not run
-	closed    bool          // no more are given
+	out       atomic.Int64  // records given to the client whose promise has not run
+	closed    atomic.Bool   // no more are given
 	drained   chan struct{} // closed when closed is set and out is 0
-	lastMoved atomic.Int64  // unix nanoseconds: out rose from 0, or a record was confirmed
+	drainOnce sync.Once
+	lastMoved atomic.Int64 // unix nanoseconds: out rose from 0, or records were confirmed
+	unclocked int          // confirmations since lastMoved; the promises'
 
 	closeOnce sync.Once
 }
@@ -95,7 +97,8 @@ func New(ctx context.Context, o Options) (*Producer, error) {
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	p.promise = p.done
-	p.pool.New = func() any { return &pending{Context: p.ctx} }
+	p.ended = p.ctx.Done()
+	p.pool.New = func() any { return newBlock(p.ctx) }
 	opts, err := p.clientOptions()
 	if err != nil {
 		p.cancel(nil)
@@ -219,11 +222,7 @@ func (p *Producer) Flush(ctx context.Context) error {
 }
 
 // Unconfirmed returns how many records the brokers have not confirmed yet.
-func (p *Producer) Unconfirmed() int {
-	p.outMu.Lock()
-	defer p.outMu.Unlock()
-	return p.out
-}
+func (p *Producer) Unconfirmed() int { return int(p.out.Load()) }
 
 // Stalled returns for how long records have been waiting without any being confirmed; zero when
 // none waits. Delivery has no limit of retries, so this is how a broker that is away shows.
@@ -240,12 +239,10 @@ func (p *Producer) Close() {
 	p.closeOnce.Do(func() {
 		p.unlink()
 		p.fail(errClosed)
-		p.outMu.Lock()
-		p.closed = true
-		if p.out == 0 {
-			close(p.drained)
+		p.closed.Store(true)
+		if p.out.Load() == 0 {
+			p.drain()
 		}
-		p.outMu.Unlock()
 		p.client.Close()
 	})
 	<-p.drained
@@ -253,25 +250,23 @@ func (p *Producer) Close() {
 
 var errClosed = fault.New(fault.Internal, "the producer is closed")
 
-// add counts n records that are about to be given to the client; after Close it is too late.
+// add counts n records that are about to be given to the client; after Close it is too late. It
+// counts first and looks then, as Close closes first and counts then: one of the two sees the other.
 func (p *Producer) add(n int) error {
-	p.outMu.Lock()
-	defer p.outMu.Unlock()
-	if p.closed {
-		return p.Err()
-	}
-	if p.out == 0 {
+	if p.out.Add(int64(n)) == int64(n) {
 		p.lastMoved.Store(time.Now().UnixNano())
 	}
-	p.out += n
+	if p.closed.Load() {
+		p.subtract(n)
+		return p.Err()
+	}
 	return nil
 }
 
-func (p *Producer) subtract() {
-	p.outMu.Lock()
-	p.out--
-	if p.out == 0 && p.closed {
-		close(p.drained)
+func (p *Producer) subtract(n int) {
+	if p.out.Add(int64(-n)) == 0 && p.closed.Load() {
+		p.drain()
 	}
-	p.outMu.Unlock()
 }
+
+func (p *Producer) drain() { p.drainOnce.Do(func() { close(p.drained) }) }

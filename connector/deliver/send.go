@@ -3,7 +3,9 @@ package deliver
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,16 +21,69 @@ type pending struct {
 	// The Producer's. Never written again: the client may look at the context of a topic's first
 	// record after its promise, when this pending is another record's.
 	context.Context
-	rec     kgo.Record
-	buffer  *envelope.Buffer
-	tx      Acker
-	topic   *topic
-	size    int64
-	hash    uint32 // murmur2, when every is negative
-	every   int32  // RouteEach: the partition of this copy; else -1
-	op      byte
-	sent    time.Time
-	headers [6]kgo.RecordHeader
+	rec    kgo.Record
+	block  *block
+	buffer *envelope.Buffer
+	tx     Acker
+	topic  *topic
+	size   int64
+	hash   uint32 // murmur2, when every is negative
+	every  int32  // RouteEach: the partition of this copy; else -1
+	op     byte
+	sent   time.Time
+}
+
+// block is pendings that are taken from the pool together, one after another, and go back together:
+// the promises run on another processor than Send, and passing each record's own memory between the
+// two costs more than all else in Send.
+type block struct {
+	all  [blockSize]pending
+	next int          // of all, the first that was not taken; Send's
+	left atomic.Int32 // of all, those whose promise has not run
+}
+
+const blockSize = 32
+
+func newBlock(ctx context.Context) *block {
+	b := &block{}
+	b.left.Store(blockSize)
+	for i := range b.all {
+		b.all[i].Context, b.all[i].block = ctx, b
+	}
+	return b
+}
+
+// taken is the block that one Send takes pendings from.
+type taken struct {
+	p *Producer
+	b *block
+}
+
+func (t *taken) pending() *pending {
+	if t.b == nil {
+		t.b = t.p.pool.Get().(*block)
+	}
+	d := &t.b.all[t.b.next]
+	if t.b.next++; t.b.next == blockSize {
+		t.b = nil // the last promise gives it back
+	}
+	return d
+}
+
+// end gives back what of the block was not taken.
+func (t *taken) end() {
+	if t.b != nil {
+		t.p.pool.Put(t.b)
+	}
+}
+
+// finished gives a block back whose promises have all run.
+func (p *Producer) finished(b *block) {
+	if b.left.Add(-1) == 0 {
+		b.next = 0
+		b.left.Store(blockSize)
+		p.pool.Put(b)
+	}
 }
 
 // Send hands records on, in order. It waits while the queue has no room for them all, and returns
@@ -59,9 +114,11 @@ func (p *Producer) Send(ctx context.Context, recs []envelope.Record, tx Acker) e
 		}
 	}
 	sent := time.Now()
+	from := taken{p: p}
 	for i := range recs {
-		p.produce(&recs[i], copies[i], tx, sent)
+		p.produce(&from, &recs[i], copies[i], tx, sent)
 	}
+	from.end()
 	return p.Err()
 }
 
@@ -90,8 +147,10 @@ func (p *Producer) admit(ctx context.Context, recs []envelope.Record, copies []i
 
 // acquire takes the queue's bytes, or returns why it could not.
 func (p *Producer) acquire(ctx context.Context, size int64) error {
-	err := p.queue.acquire(ctx, size, p.ctx.Done())
-	if p.ctx.Err() == nil {
+	err := p.queue.acquire(ctx, size, p.ended)
+	select {
+	case <-p.ended:
+	default:
 		return err
 	}
 	if err == nil {
@@ -106,51 +165,69 @@ func (p *Producer) acquire(ctx context.Context, size int64) error {
 }
 
 // produce gives one record, or its copies, to the client.
-func (p *Producer) produce(r *envelope.Record, copies int, tx Acker, sent time.Time) {
+func (p *Producer) produce(
+	from *taken, r *envelope.Record, copies int, tx Acker, sent time.Time,
+) {
 	t := p.topic(r.Topic)
 	hash := t.hash
 	if r.Route == envelope.RouteKey {
 		hash = murmur2(r.HashKey)
 	}
+	size := int64(r.Size())
 	for i := range copies {
-		d := p.pool.Get().(*pending)
+		d := from.pending()
 		d.buffer, d.tx, d.topic = r.Buffer, tx, t
-		d.size, d.hash, d.every, d.op, d.sent = int64(r.Size()), hash, -1, r.Op, sent
+		d.size, d.hash, d.every, d.op, d.sent = size, hash, -1, r.Op, sent
 		if r.Route == envelope.RouteEach {
 			d.every = int32(i)
 		}
-		d.rec = kgo.Record{
-			Topic: r.Topic, Key: r.Key, Value: r.Value, Context: d, Headers: d.headers[:0],
-		}
-		for _, h := range r.Headers {
-			d.rec.Headers = append(d.rec.Headers, kgo.RecordHeader(h))
-		}
+		d.rec.Topic, d.rec.Key, d.rec.Value = t.name, r.Key, r.Value
+		d.rec.Headers, d.rec.Timestamp, d.rec.Context = clientHeaders(r.Headers), sent, d
 		p.client.Produce(p.ctx, &d.rec, p.promise)
 	}
 }
 
-// done is every record's promise.
+// clientHeaders are the same headers under the client's name for them: the two types are alike,
+// which the compiler checks here, and the client only reads them. They are in the record's Buffer,
+// which stays until the promise.
+func clientHeaders(h []envelope.Header) []kgo.RecordHeader {
+	return unsafe.Slice((*kgo.RecordHeader)(unsafe.SliceData(h)), len(h))
+}
+
+// done is every record's promise. The client runs one at a time.
 func (p *Producer) done(rec *kgo.Record, err error) {
 	d := rec.Context.(*pending)
 	if err != nil {
 		p.fail(p.explain(d, err))
 		err = p.Err()
 	} else {
-		p.lastMoved.Store(time.Now().UnixNano())
-		if p.o.Metrics.Acked != nil {
-			p.o.Metrics.Acked(d.topic.name, d.op, d.sent)
-		}
+		p.confirmed(d)
 	}
-	tx, size, buffer := d.tx, d.size, d.buffer
-	*rec, d.headers = kgo.Record{}, [len(d.headers)]kgo.RecordHeader{}
+	tx, size, buffer, block := d.tx, d.size, d.buffer, d.block
+	*rec = kgo.Record{}
 	d.tx, d.topic, d.buffer = nil, nil, nil
-	p.pool.Put(d)
+	p.finished(block)
 	release(buffer)
 	p.queue.free(size)
 	if tx != nil {
 		tx.Done(err)
 	}
-	p.subtract()
+	p.subtract(1)
+}
+
+// clockEvery is how many confirmations of a crowd share one look at the clock.
+const clockEvery = 32
+
+// confirmed notes that the broker has confirmed something. The clock is read for each record when
+// few are out, and now and then when many are.
+func (p *Producer) confirmed(d *pending) {
+	if p.unclocked++; p.unclocked >= clockEvery || p.out.Load() <= clockEvery {
+		p.unclocked = 0
+		p.lastMoved.Store(time.Now().UnixNano())
+	}
+	if p.o.Metrics.Acked != nil {
+		p.o.Metrics.Acked(d.topic.name, d.op, d.sent)
+	}
 }
 
 // explain turns a promise's error into a fault that names the topic.
