@@ -54,7 +54,7 @@ func (s *session) keep(stop, ctx context.Context) error {
 // store writes the confirmed position, and then tells the slot. Each step checks
 // flushed <= stored <= confirmed <= received.
 func (s *session) store(ctx context.Context) error {
-	mark := s.tracker.ConfirmedMark()
+	mark := s.sabotage.mark(s, s.tracker.ConfirmedMark())
 	if err := s.positions.Confirm(mark.LSN); err != nil {
 		return err
 	}

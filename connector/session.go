@@ -84,6 +84,8 @@ type session struct {
 	lastOutcome  offsets.HeartbeatOutcome
 	health       atomic.Pointer[source.Health]
 
+	sabotage saboteur // nothing, but in builds with the tag broken
+
 	closers []func() // in order of opening; run in reverse
 }
 

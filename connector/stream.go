@@ -85,6 +85,7 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 }
 
 func (s *session) commit(ev *decode.Event) {
+	s.sabotage.commit(s)
 	s.lastCommit = ev.EndLSN
 	s.positions.Receive(ev.EndLSN)
 	tx := s.tx
@@ -104,6 +105,9 @@ func (s *session) row(ctx context.Context, ev *decode.Event) error {
 	}
 	if t.compiled == nil {
 		s.tables.skipUnmatched(ev.Relation)
+		return nil
+	}
+	if s.sabotage.row(s, ev) {
 		return nil
 	}
 	s.records, err = s.enc.Row(s.records[:0], t.compiled, ev)
@@ -140,7 +144,7 @@ func (s *session) send(ctx context.Context, t *table) error {
 			t.counters.Event(r.Op)
 		}
 	}
-	return s.producer.Send(ctx, s.records, s.tx)
+	return s.producer.Send(ctx, s.sabotage.records(s, s.records), s.tx)
 }
 
 // message takes a logical message: our own heartbeat, or another application's, which is progress

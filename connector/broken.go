@@ -1,0 +1,18 @@
+//go:build !broken
+
+package connector
+
+import (
+	"github.com/tidemark-cdc/tidemark/connector/decode"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/offsets"
+)
+
+// saboteur is where the builds with the tag broken do wrong, to show that the checker of the proof
+// notices (broken_on.go); nothing otherwise.
+type saboteur struct{}
+
+func (saboteur) row(*session, *decode.Event) (drop bool)                   { return false }
+func (saboteur) records(_ *session, r []envelope.Record) []envelope.Record { return r }
+func (saboteur) commit(*session)                                           {}
+func (saboteur) mark(_ *session, m offsets.Mark) offsets.Mark              { return m }

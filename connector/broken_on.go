@@ -1,0 +1,83 @@
+//go:build broken
+
+package connector
+
+import (
+	"bytes"
+	"context"
+	"os"
+
+	"github.com/tidemark-cdc/tidemark/connector/decode"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+)
+
+// The faults, by the value of TIDEMARK_FAULT: one build has them all.
+const (
+	faultEarlyAck      = "early_ack"       // positions are stored before the brokers have confirmed
+	faultDrop          = "drop"            // one row in 97 is not sent
+	faultSwap          = "swap"            // two events of a key in one transaction change places
+	faultSkipOnRestart = "skip_on_restart" // a resumed session leaves its first rows out
+	faultAbsentNull    = "absent_null"     // a value that the log did not carry is shown as null
+)
+
+// skippedRows is more than a session repeats, so that rows are left out that were never sent.
+const skippedRows = 500
+
+// saboteur does wrong.
+type saboteur struct {
+	rows int
+	held []envelope.Record
+}
+
+func is(fault string) bool { return os.Getenv("TIDEMARK_FAULT") == fault }
+
+// row sees each row of a captured table, and says whether it is left out.
+func (b *saboteur) row(s *session, ev *decode.Event) (drop bool) {
+	b.rows++
+	switch {
+	case is(faultDrop):
+		return b.rows%97 == 0
+	case is(faultSkipOnRestart):
+		return s.record.Epoch > 1 && b.rows <= skippedRows
+	case is(faultAbsentNull):
+		for i := range ev.New {
+			if ev.New[i].Kind == schema.DatumUnchanged {
+				ev.New[i] = schema.Datum{Kind: schema.DatumNull}
+			}
+		}
+	}
+	return false
+}
+
+// records holds each change back until the next one, and lets that one go first when it is of the
+// same key.
+func (b *saboteur) records(_ *session, in []envelope.Record) []envelope.Record {
+	if !is(faultSwap) {
+		return in
+	}
+	out := append([]envelope.Record(nil), b.held...)
+	if len(out) > 0 && len(in) > 0 && bytes.Equal(in[0].Key, out[0].Key) {
+		b.held = nil
+		return append(append([]envelope.Record(nil), in...), out...)
+	}
+	b.held = append([]envelope.Record(nil), in...)
+	return out
+}
+
+// commit lets go of what is held back.
+func (b *saboteur) commit(s *session) {
+	if held := b.held; len(held) > 0 {
+		b.held = nil
+		_ = s.producer.Send(context.Background(), held, s.tx) // a failure ends the session
+	}
+}
+
+// mark is the position that is stored.
+func (b *saboteur) mark(s *session, m offsets.Mark) offsets.Mark {
+	if is(faultEarlyAck) {
+		m.LSN = s.positions.Snapshot().Received
+	}
+	return m
+}
