@@ -141,13 +141,18 @@ func (s *session) attempt(
 		switch {
 		case errors.Is(err, snapshot.ErrRewritten), errors.Is(err, snapshot.ErrGone):
 			now, lookErr := s.catalog.RelationOf(ctx, p.Relation.OID, s.cfg.Publication)
-			if errors.Is(lookErr, catalog.ErrNoRelation) {
+			switch {
+			case errors.Is(lookErr, catalog.ErrNoRelation),
+				lookErr == nil && !s.tables.captured(now.Relation):
 				s.log.Warn("a table went away during its snapshot", "table", tableName(p.Relation))
 				err = s.tableState(ctx, p.Relation, offsets.TableSkipped, 0)
-			} else if err = pgdial.Wrap(lookErr); err == nil {
-				s.log.Warn("a table was rewritten during its snapshot; it begins again",
+			case lookErr != nil:
+				err = pgdial.Wrap(lookErr)
+			default:
+				s.log.Warn("a table was rewritten or renamed during its snapshot; it begins again",
 					"table", tableName(p.Relation))
 				again = append(again, now)
+				err = nil
 			}
 		}
 		if err != nil {
@@ -288,6 +293,14 @@ func (s *session) snapshotDone(ctx context.Context) error {
 	err := s.saveRecord(ctx, func(rec *offsets.Record) {
 		state := cloneState(rec.Snapshot)
 		state.Done = true
+		for name, t := range state.Tables {
+			if t.Status == offsets.TableRunning {
+				// Begun, and then dropped, renamed or no longer captured.
+				t.Status = offsets.TableSkipped
+				state.Tables[name] = t
+				s.log.Warn("a table is gone that the snapshot had begun with", "table", name)
+			}
+		}
 		rec.Snapshot, rec.Intent, rec.LSN = state, nil, s.begin
 	})
 	if err != nil {
