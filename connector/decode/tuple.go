@@ -36,7 +36,7 @@ func (s *Session) tuple(rel *schema.Relation, dst schema.Tuple) schema.Tuple {
 			n, rel.Namespace, rel.Name, len(rel.Columns)))
 		return dst
 	}
-	if n > cap(dst) {
+	if n > cap(dst) || dst == nil { // a nil tuple is "none", even where a table has no columns
 		dst = make(schema.Tuple, n)
 	}
 	dst = dst[:n]

@@ -221,8 +221,11 @@ func (r *Reader) copy(
 	if t.Filter != "" {
 		sql.WriteString(" WHERE " + t.Filter)
 	}
-	sql.WriteString(") TO STDOUT (FORMAT text, ENCODING 'UTF8')")
-	w := &rowWriter{columns: len(t.Relation.Columns), fn: fn}
+	sql.WriteString(") TO STDOUT (FORMAT text)")
+	w := &rowWriter{
+		columns: len(t.Relation.Columns), fn: fn,
+		tuple: schema.Tuple{}, // nil is "no row", even where a table has no columns
+	}
 	_, err := r.conn.PgConn().CopyTo(ctx, w, sql.String())
 	switch {
 	case w.err != nil:
