@@ -52,7 +52,7 @@ func Config(db config.Database, appName string, replication bool) (*pgconn.Confi
 		delete(cfg.RuntimeParams, name)
 	}
 	cfg.RuntimeParams["replication"] = "database"
-	cfg.AfterConnect = nil
+	cfg.AfterConnect = initial(nil)
 	return &cfg.Config, nil
 }
 
@@ -120,12 +120,19 @@ func invalid(err error) error {
 		With("", "", "look at the database.* keys")
 }
 
-// initial returns the hook that runs database.initial.statements on a fresh connection.
+// initial returns the hook that makes a fresh connection ready: the encoding, and then the
+// statements of database.initial.statements.
+//
+// A database in SQL_ASCII holds bytes of no known encoding. With client_encoding UTF8 the server
+// refuses the first value that is not UTF-8, in COPY and in the stream, for ever; so it is asked
+// for the bytes as they are there, and whoever encodes them flags what is not UTF-8.
 func initial(statements []string) pgconn.AfterConnectFunc {
-	if len(statements) == 0 {
-		return nil
-	}
 	return func(ctx context.Context, conn *pgconn.PgConn) error {
+		if conn.ParameterStatus("server_encoding") == "SQL_ASCII" {
+			if _, err := conn.Exec(ctx, "SET client_encoding = 'SQL_ASCII'").ReadAll(); err != nil {
+				return err
+			}
+		}
 		for i, sql := range statements {
 			if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
 				return fmt.Errorf("statement %d of database.initial.statements: %w", i+1, err)
