@@ -31,8 +31,8 @@ func (s *session) catalogCheck(session context.Context) error {
 	case session.Err() != nil:
 		return nil
 	case changed != nil:
-		// A write that fails leaves the store without a fence: it ends the session.
-		return s.saveRecord(session, func(r *offsets.Record) {
+		// A write that fails, or is cut, leaves the store without a fence: the session ends with it.
+		return s.saveRecord(context.WithoutCancel(session), func(r *offsets.Record) {
 			r.Publication = offsets.Remember(r.Publication, changed)
 		})
 	case err == nil:
