@@ -63,7 +63,7 @@ func (s *session) captured(rows []catalog.TableRow, viaRoot bool) []catalog.Tabl
 // checkTables refuses, before anything is made on the server, what could not work: no tables,
 // tables whose UPDATE and DELETE the server would reject once they are published, topics that
 // Kafka cannot tell apart.
-func (s *session) checkTables(ctx context.Context) error {
+func (s *session) checkTables(ctx context.Context, present *offsets.Fingerprint) error {
 	rows, err := s.candidates(ctx)
 	if err != nil {
 		return err
@@ -76,24 +76,62 @@ func (s *session) checkTables(ctx context.Context) error {
 	if err := checkIdentities(rows, tables); err != nil {
 		return err
 	}
+	if s.src.Version() >= 180000 {
+		if err := checkGenerated(rows, tables, present); err != nil {
+			return err
+		}
+	}
 	return checkTopics(s.cfg.TopicPrefix, tables)
 }
 
 // checkIdentities names the tables without a usable replica identity: publishing one makes every
 // UPDATE and DELETE on it fail, in the application. A root is judged by its leaves.
 func checkIdentities(all, tables []catalog.TableRow) error {
-	var bad []string
-	fix := ""
+	bad, first := holders(all, tables, func(t catalog.TableRow) bool { return !t.UsableIdentity() })
+	if bad == "" {
+		return nil
+	}
+	return fault.New(fault.ReplicaIdentityUnusable,
+		"once published, UPDATE and DELETE would fail on tables without a replica identity").
+		With(bad, "a primary key, a unique index as identity, or FULL", "ALTER TABLE "+first+
+			" REPLICA IDENTITY FULL, or add a primary key, or exclude the table")
+}
+
+// checkGenerated names the tables whose identity is FULL and has generated columns in it that the
+// publication does not send: from 18 on the server refuses UPDATE and DELETE on them (42P10). No
+// publication sends virtual ones.
+func checkGenerated(all, tables []catalog.TableRow, present *offsets.Fingerprint) error {
+	sent := ""
+	if present != nil && present.Generated == "s" {
+		sent = "s"
+	}
+	bad, first := holders(all, tables, func(t catalog.TableRow) bool {
+		return t.Identity == schema.IdentityFull && t.Generated != "" && t.Generated != sent
+	})
+	if bad == "" {
+		return nil
+	}
+	return fault.New(fault.ReplicaIdentityUnusable, "once published, UPDATE and DELETE would fail on "+
+		"tables with REPLICA IDENTITY FULL and a generated column that is not published").
+		With(bad, "another identity, or generated columns that are published", "ALTER TABLE "+first+
+			" REPLICA IDENTITY DEFAULT, or, where all of them are STORED, make the publication WITH "+
+			"(publish_generated_columns = stored), or exclude the table")
+}
+
+// holders lists the tables that a condition is true of, a root's leaves in the root's place, and
+// the first one quoted.
+func holders(
+	all, tables []catalog.TableRow, condition func(catalog.TableRow) bool,
+) (list, first string) {
+	var names []string
 	judge := func(t catalog.TableRow) {
-		if t.UsableIdentity() {
+		if !condition(t) {
 			return
 		}
-		name := t.Schema + "." + t.Name
-		bad = append(bad, name)
-		if fix == "" {
-			fix = "ALTER TABLE " + source.QuoteTable(t.Schema, t.Name) + " REPLICA IDENTITY FULL, or " +
-				"add a primary key, or exclude the table"
+		if first == "" {
+			first = source.QuoteTable(t.Schema, t.Name)
 		}
+		names = append(names, t.Schema+"."+t.Name)
 	}
 	for _, t := range tables {
 		if !t.Partitioned {
@@ -106,12 +144,7 @@ func checkIdentities(all, tables []catalog.TableRow) error {
 			}
 		}
 	}
-	if len(bad) == 0 {
-		return nil
-	}
-	return fault.New(fault.ReplicaIdentityUnusable,
-		"once published, UPDATE and DELETE would fail on tables without a replica identity").
-		With(strings.Join(bad, ", "), "a primary key, a unique index as identity, or FULL", fix)
+	return strings.Join(names, ", "), first
 }
 
 // checkTopics refuses tables that would share a topic: Kafka takes no two topics that differ only

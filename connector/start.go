@@ -252,7 +252,7 @@ const slotTimeout = 90 * time.Second
 // crash is recognised; the publication, because a change before it cannot be decoded; the slot,
 // whose exported snapshot is its own point exactly.
 func (s *session) create(ctx context.Context, in offsets.StartInput) error {
-	if err := s.checkTables(ctx); err != nil {
+	if err := s.checkTables(ctx, in.Publication); err != nil {
 		return err
 	}
 	// Nobody can be running: there is no slot to run with.

@@ -29,6 +29,7 @@ type TableRow struct {
 	PrimaryKey      []string // in table order, whatever the identity
 	NotNull         []string // columns that are NOT NULL
 	ToastColumns    []string // columns whose values can be stored out of line
+	Generated       string   // kinds of its generated columns: "", "s", "v" or "sv"
 
 	Unlogged    bool // its changes are not in the log
 	RowSecurity bool // its policies could hide rows from the connector's role
@@ -53,6 +54,9 @@ SELECT c.oid::pg_catalog.int8, n.nspname::text, c.relname::text, c.relkind = 'p'
 	` + indexColumns(`i.indisprimary`) + `,
 	` + columnsWhere(`a.attnotnull`) + `,
 	` + columnsWhere(toastable) + `,
+	(SELECT coalesce(string_agg(DISTINCT a.attgenerated::text, '' ORDER BY a.attgenerated::text), '')
+		FROM pg_catalog.pg_attribute a
+		WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
 	c.relpersistence = 'u',
 	c.relrowsecurity AND pg_catalog.row_security_active(c.oid),
 	pg_catalog.has_table_privilege(c.oid, 'SELECT'),
@@ -86,7 +90,7 @@ func (c *Catalog) Candidates(ctx context.Context) ([]TableRow, error) {
 		var oid, root int64
 		var identity string
 		err := r.Scan(&oid, &t.Schema, &t.Name, &t.Partitioned, &t.Partition, &root, &identity,
-			&t.IdentityColumns, &t.PrimaryKey, &t.NotNull, &t.ToastColumns,
+			&t.IdentityColumns, &t.PrimaryKey, &t.NotNull, &t.ToastColumns, &t.Generated,
 			&t.Unlogged, &t.RowSecurity, &t.Selectable, &t.Owned, &t.Rows)
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func TestCandidates(t *testing.T) {
 			own(catalog.TableRow{
 				Name: "plain", Identity: 'd', IdentityColumns: []string{"b", "a"},
 				PrimaryKey: []string{"b", "a"}, NotNull: []string{"b", "a"},
-				ToastColumns: []string{"v", "m"},
+				ToastColumns: []string{"v", "m"}, Generated: "s",
 			}),
 			own(catalog.TableRow{
 				Name: "root", Partitioned: true, Identity: 'd', IdentityColumns: id,
