@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -155,9 +156,11 @@ func (s *Source) publicationDDL(ctx context.Context, name, sql string) error {
 		_, err := conn.Exec(ctx, sql)
 		return err
 	})
-	if fault.Has(err, fault.PrivilegeMissing) {
+	var pg *pgconn.PgError
+	readOnly := errors.As(err, &pg) && pg.Code == "25006" // default_transaction_read_only, or a standby
+	if readOnly || fault.Has(err, fault.PrivilegeMissing) {
 		return fault.Wrap(fault.PrivilegeMissing, "publication "+name+" cannot be made or changed by "+
-			"the connector's role", err).With("", "ownership of the tables and CREATE on the database",
+			"the connector's role", err).With("", "ownership of the tables, CREATE on the database, and a session that may write",
 			"let their owner run: "+sql+"; and set publication.autocreate.mode: disabled")
 	}
 	return err
