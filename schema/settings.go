@@ -11,7 +11,7 @@ type Setting struct{ Name, Value string }
 // The list is complete for the types that PostgreSQL itself has; each entry says what it is for.
 func PinnedSettings() []Setting {
 	return []Setting{
-		{"client_encoding", "UTF8"},      // everything, in databases of another encoding
+		{"client_encoding", "UTF8"},      // everything; SQL_ASCII where the database is (pgdial)
 		{"DateStyle", "ISO"},             // date, timestamp, timestamptz, and what contains them
 		{"IntervalStyle", "iso_8601"},    // interval
 		{"TimeZone", "UTC"},              // timestamptz: one offset, no LMT before 1900
