@@ -30,6 +30,9 @@ func classify(err error) class {
 	return stop
 }
 
+// stopsFor reports whether the connector stops with err.
+func stopsFor(err error) bool { return classify(err) == stop }
+
 // backoff is a bounded exponential wait with full jitter in its upper half.
 type backoff struct {
 	next, max time.Duration

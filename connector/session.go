@@ -205,15 +205,19 @@ func (s *session) run(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		err := s.pump(gctx, stop, grace)
-		if err == nil {
-			// Everything that was read is confirmed and stored before the session ends. A write that
-			// is under way is waited for: one that is cut leaves no fence to write the last one with.
+		if err == nil || gctx.Err() == nil && stopsFor(err) {
+			// Everything that was read is confirmed and stored before the session ends, also what came
+			// before a change that nobody can send. A write that is under way is waited for: one that
+			// is cut leaves no fence to write the last one with.
 			endKeep()
 			patience := time.AfterFunc(drainTimeout, endSaving)
 			<-keeper
 			patience.Stop()
-			err = s.drain()
-			cancel()
+			drained := s.drain()
+			if err == nil {
+				err = drained
+				cancel()
+			}
 		}
 		return err
 	})
