@@ -169,7 +169,8 @@ func refusesTLS(err error) bool {
 	)
 	return errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) ||
 		errors.As(err, &invalid) || errors.As(err, &alert) ||
-		strings.Contains(err.Error(), "server refused TLS connection")
+		// Last: with sslmode prefer the attempt without TLS comes after it, and its error counts.
+		strings.HasSuffix(strings.TrimSpace(err.Error()), "server refused TLS connection")
 }
 
 // isTransport reports whether err is of the network or the connection, not of a statement.
