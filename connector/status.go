@@ -10,7 +10,7 @@ import (
 // Bounds of what counts as working.
 const (
 	// stalledAfter is how long records may wait for the broker without one being confirmed.
-	stalledAfter = 15 * time.Second
+	stalledAfter = 5 * time.Second
 )
 
 // status adds what the running session knows to a connector's status: findings, positions, ages.
