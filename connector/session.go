@@ -51,6 +51,7 @@ type session struct {
 	tables     *tables
 	records    []envelope.Record
 	tx         *offsets.Tx // the transaction that is open in the stream
+	clock      clock
 	lastCommit offsets.LSN
 	lastChange time.Time
 
@@ -170,7 +171,9 @@ func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) erro
 			return pgdial.Wrap(err)
 		}
 	}
-	s.enc = envelope.New(EncoderOptions(s.cfg, s.system.Database, s.c.version, history, types))
+	o := EncoderOptions(s.cfg, s.system.Database, s.c.version, history, types)
+	o.Now = func() int64 { return s.clock.now().UnixMicro() }
+	s.enc = envelope.New(o)
 	s.onClose(s.enc.Close)
 	s.decoder = decode.NewSession()
 	s.tables = &tables{

@@ -24,6 +24,7 @@ const stopGrace = 5 * time.Second
 // ctx has ended: keeper or watcher failed.
 func (s *session) pump(ctx, stop, grace context.Context) error {
 	reading := stop
+	s.stream.OnWait(s.beforeWait)
 	for {
 		stopped := stop.Err() != nil
 		if ctx.Err() != nil { // asked after stop, which it ends
@@ -57,13 +58,19 @@ func (s *session) pump(ctx, stop, grace context.Context) error {
 	}
 }
 
+// beforeWait is called whenever the pump may be about to wait.
+func (s *session) beforeWait() {
+	s.producer.Push()
+	s.clock.waited()
+}
+
 // data handles one XLogData message.
 func (s *session) data(ctx context.Context, f capture.Frame) error {
 	ev, err := s.decoder.Decode(f.Start, f.Payload)
 	if err != nil {
 		return err
 	}
-	s.lastData.Store(time.Now().UnixNano())
+	s.lastData.Store(s.clock.now().UnixNano())
 	switch ev.Kind {
 	case decode.KindBegin:
 		s.tx = s.tracker.Begin(ev.Tx.FinalLSN)
@@ -72,6 +79,7 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 	case decode.KindCommit:
 		s.commit(ev)
 	case decode.KindRelation:
+		s.beforeWait() // the catalog may be asked
 		err = s.tables.announced(ctx, ev.Relation)
 	case decode.KindInsert, decode.KindUpdate, decode.KindDelete:
 		err = s.row(ctx, ev)
@@ -92,7 +100,7 @@ func (s *session) commit(ev *decode.Event) {
 	s.tx = nil
 	s.tracker.Finish(tx, ev.EndLSN)
 	s.metrics.Transaction()
-	now := time.Now()
+	now := s.clock.now()
 	s.lastChange = now
 	s.heartbeat(func(h *offsets.Heartbeat) { h.Transaction(now) })
 }
@@ -137,14 +145,15 @@ func (s *session) truncate(ctx context.Context, ev *decode.Event) error {
 	return nil
 }
 
-// send hands s.records on; it waits while the queue is full.
+// send hands s.records on; it waits while the queue is full. The producer may keep them until the
+// stream is about to wait.
 func (s *session) send(ctx context.Context, t *table) error {
 	for i := range s.records {
 		if r := &s.records[i]; r.Value != nil {
 			t.counters.Event(r.Op)
 		}
 	}
-	return s.producer.Send(ctx, s.sabotage.records(s, s.records), s.tx)
+	return s.producer.Hold(ctx, s.sabotage.records(s, s.records), s.tx)
 }
 
 // message takes a logical message: our own heartbeat, or another application's, which is progress
@@ -159,6 +168,7 @@ func (s *session) message(ctx context.Context, ev *decode.Event) error {
 	if !s.wantsMessage(string(ev.Prefix)) {
 		return nil
 	}
+	s.beforeWait() // the registry may be asked
 	mt, err := s.tables.messageTable(ctx)
 	if err != nil {
 		return err
@@ -254,5 +264,5 @@ func (s *session) snapshotRow(
 	}
 	t.counters.SnapshotRows(len(s.records))
 	t.counters.Event('r')
-	return s.producer.Send(ctx, s.records, nil)
+	return s.producer.Hold(ctx, s.records, nil)
 }

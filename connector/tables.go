@@ -112,6 +112,7 @@ func (ts *tables) lookup(ctx context.Context, rel *schema.Relation) (*table, err
 
 // prepare compiles a captured table and makes its topic and subjects ready.
 func (ts *tables) prepare(ctx context.Context, t *table) error {
+	ts.producer.Push() // catalog and registry may be slow
 	info, err := ts.catalog.Table(ctx, t.relation)
 	if err != nil {
 		return pgdial.Wrap(err)

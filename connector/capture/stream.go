@@ -32,6 +32,7 @@ type Stream struct {
 
 	reading sync.Mutex // held by Next; Close takes it to read the rest itself
 	buf     buffer
+	onWait  func()
 	err     error // what ended the stream; sticky
 
 	// The dead-connection detector. Only time that Next spends waiting for bytes counts, so a
@@ -76,6 +77,9 @@ func (s *Stream) Next(ctx context.Context) (Frame, error) {
 			break
 		}
 		if !ok {
+			if s.onWait != nil {
+				s.onWait()
+			}
 			if err := s.fill(ctx); err != nil {
 				return Frame{}, err
 			}
@@ -97,6 +101,10 @@ func (s *Stream) Next(ctx context.Context) (Frame, error) {
 // less the commit time of its transaction. A backlog is read with fewer and larger reads. It is for
 // the goroutine that calls Next.
 func (s *Stream) Age(age time.Duration) { s.sock.pace.late = age >= lateAfter }
+
+// OnWait has f called each time that Next is about to read from the network, and so perhaps to
+// wait, by its goroutine. It is called before the first Next; f must not call the Stream.
+func (s *Stream) OnWait(f func()) { s.onWait = f }
 
 // Buffered reports whether the next Next returns a frame without waiting.
 func (s *Stream) Buffered() bool {

@@ -65,6 +65,11 @@ type Producer struct {
 	topicsMu sync.Mutex // of writers
 	topics   atomic.Pointer[map[string]*topic]
 
+	sendMu sync.Mutex
+	held   []*pending // made ready and not yet given to the client
+	sent   time.Time  // when the first of held was
+	block  *block     // that the next pending is taken from
+
 	pool    sync.Pool // of *block
 	promise func(*kgo.Record, error)
 	ended   <-chan struct{} // ctx's
@@ -215,6 +220,7 @@ var errNewEpoch = fault.New(fault.Internal,
 
 // Flush sends what lingers and waits until every record so far has been confirmed or has failed.
 func (p *Producer) Flush(ctx context.Context) error {
+	p.Push()
 	if err := p.client.Flush(ctx); err != nil {
 		return fmt.Errorf("waiting for the brokers to confirm %d records: %w", p.Unconfirmed(), err)
 	}
@@ -243,6 +249,7 @@ func (p *Producer) Close() {
 		if p.out.Load() == 0 {
 			p.drain()
 		}
+		p.Push() // for each of them to be given back
 		p.client.Close()
 	})
 	<-p.drained

@@ -74,25 +74,40 @@ func (q *Queue) free(n int64) {
 	q.gave(q.used.Add(-n))
 }
 
+// tryAcquire is acquire when there is room, and false when there is not.
+func (q *Queue) tryAcquire(n int64) bool {
+	if !q.try(n) {
+		return false
+	}
+	q.records.Add(n)
+	return true
+}
+
 // take takes n bytes as soon as they fit below the limit, or nothing is queued that they would
 // have to wait for.
 func (q *Queue) take(ctx context.Context, stop <-chan struct{}, n int64, records bool) error {
+	if !q.try(n) {
+		return q.wait(ctx, stop, n, records)
+	}
+	if records {
+		q.records.Add(n)
+	}
+	return nil
+}
+
+func (q *Queue) try(n int64) bool {
 	if n < 0 {
 		panic("deliver: a negative number of bytes")
 	}
 	for {
 		used := q.used.Load()
 		if used+n > q.limit {
-			return q.wait(ctx, stop, n, records)
+			return false
 		}
 		if q.used.CompareAndSwap(used, used+n) {
-			break
+			return true
 		}
 	}
-	if records {
-		q.records.Add(n)
-	}
-	return nil
 }
 
 // wait is take when there is no room.

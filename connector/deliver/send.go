@@ -53,28 +53,16 @@ func newBlock(ctx context.Context) *block {
 	return b
 }
 
-// taken is the block that one Send takes pendings from.
-type taken struct {
-	p *Producer
-	b *block
-}
-
-func (t *taken) pending() *pending {
-	if t.b == nil {
-		t.b = t.p.pool.Get().(*block)
+// pending takes the next pending of the present block. Under sendMu.
+func (p *Producer) pending() *pending {
+	if p.block == nil {
+		p.block = p.pool.Get().(*block)
 	}
-	d := &t.b.all[t.b.next]
-	if t.b.next++; t.b.next == blockSize {
-		t.b = nil // the last promise gives it back
+	d := &p.block.all[p.block.next]
+	if p.block.next++; p.block.next == blockSize {
+		p.block = nil // the last promise gives it back
 	}
 	return d
-}
-
-// end gives back what of the block was not taken.
-func (t *taken) end() {
-	if t.b != nil {
-		t.p.pool.Put(t.b)
-	}
 }
 
 // finished gives a block back whose promises have all run.
@@ -92,6 +80,20 @@ func (p *Producer) finished(b *block) {
 // never produced because of an error. After an error nothing of recs was or will be produced,
 // unless it is the Producer's own failure (Err), which ends everything.
 func (p *Producer) Send(ctx context.Context, recs []envelope.Record, tx Acker) error {
+	err := p.Hold(ctx, recs, tx)
+	p.Push()
+	return err
+}
+
+// holdMost is how many records wait for a Push at most. The client begins to send at the first
+// record that it is given and has one request at a time under way: records that come one by one
+// make small requests, each of which costs as much as a hundred records.
+const holdMost = 256
+
+// Hold is Send for a caller with more to come: the records may stay here until there are some
+// hundred of them, or until the next Push, Send or Flush, whoever calls it. Whoever calls Hold
+// calls Push before waiting for anything.
+func (p *Producer) Hold(ctx context.Context, recs []envelope.Record, tx Acker) error {
 	if len(recs) == 0 {
 		return p.Err()
 	}
@@ -113,13 +115,34 @@ func (p *Producer) Send(ctx context.Context, recs []envelope.Record, tx Acker) e
 			}
 		}
 	}
-	sent := time.Now()
-	from := taken{p: p}
-	for i := range recs {
-		p.produce(&from, &recs[i], copies[i], tx, sent)
+	p.sendMu.Lock()
+	if len(p.held) == 0 {
+		p.sent = time.Now() // of all that is held together: no wait is between them
 	}
-	from.end()
+	for i := range recs {
+		p.hold(&recs[i], copies[i], tx, p.sent)
+	}
+	// Close pushes once, behind closed: what is held after that has nobody else to push it.
+	if len(p.held) >= holdMost || p.closed.Load() {
+		p.push()
+	}
+	p.sendMu.Unlock()
 	return p.Err()
+}
+
+// Push gives the client what Hold has kept.
+func (p *Producer) Push() {
+	p.sendMu.Lock()
+	p.push()
+	p.sendMu.Unlock()
+}
+
+func (p *Producer) push() {
+	for i, d := range p.held {
+		p.held[i] = nil
+		p.client.Produce(p.ctx, &d.rec, p.promise)
+	}
+	p.held = p.held[:0]
 }
 
 // admit checks the records, takes the queue's bytes for them and counts them. It appends to copies
@@ -147,7 +170,11 @@ func (p *Producer) admit(ctx context.Context, recs []envelope.Record, copies []i
 
 // acquire takes the queue's bytes, or returns why it could not.
 func (p *Producer) acquire(ctx context.Context, size int64) error {
-	err := p.queue.acquire(ctx, size, p.ended)
+	err := error(nil)
+	if !p.queue.tryAcquire(size) {
+		p.Push() // nothing of what is held would ever be given back
+		err = p.queue.acquire(ctx, size, p.ended)
+	}
 	select {
 	case <-p.ended:
 	default:
@@ -164,10 +191,8 @@ func (p *Producer) acquire(ctx context.Context, size int64) error {
 	}
 }
 
-// produce gives one record, or its copies, to the client.
-func (p *Producer) produce(
-	from *taken, r *envelope.Record, copies int, tx Acker, sent time.Time,
-) {
+// hold makes a record, or its copies, ready for the client. Under sendMu.
+func (p *Producer) hold(r *envelope.Record, copies int, tx Acker, sent time.Time) {
 	t := p.topic(r.Topic)
 	hash := t.hash
 	if r.Route == envelope.RouteKey {
@@ -175,7 +200,7 @@ func (p *Producer) produce(
 	}
 	size := int64(r.Size())
 	for i := range copies {
-		d := from.pending()
+		d := p.pending()
 		d.buffer, d.tx, d.topic = r.Buffer, tx, t
 		d.size, d.hash, d.every, d.op, d.sent = size, hash, -1, r.Op, sent
 		if r.Route == envelope.RouteEach {
@@ -183,7 +208,7 @@ func (p *Producer) produce(
 		}
 		d.rec.Topic, d.rec.Key, d.rec.Value = t.name, r.Key, r.Value
 		d.rec.Headers, d.rec.Timestamp, d.rec.Context = clientHeaders(r.Headers), sent, d
-		p.client.Produce(p.ctx, &d.rec, p.promise)
+		p.held = append(p.held, d)
 	}
 }
 
