@@ -439,3 +439,21 @@ func (r *rig) beforeInit(f func()) {
 		return nil, nil, false
 	})
 }
+
+// metric returns the value of a gauge or counter that has no labels but the connector's; the sum
+// where there are others.
+func metric(t *testing.T, run *running, name string) (sum float64) {
+	t.Helper()
+	families, err := run.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}

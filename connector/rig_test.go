@@ -130,6 +130,7 @@ func (r *rig) settings() *config.File {
 // running is a connector that runs; stop ends it in order and returns what Run returned.
 type running struct {
 	c      *connector.Connector
+	reg    *prometheus.Registry
 	cancel context.CancelFunc
 	done   chan struct{}
 	err    error
@@ -139,11 +140,12 @@ func (r *rig) start() *running {
 	r.t.Helper()
 	f := r.settings()
 	ctx, cancel := context.WithCancel(context.Background())
+	reg := prometheus.NewRegistry()
 	c := connector.New(f.Connectors[0], f.Worker, connector.Deps{
 		Log:     slog.New(slog.NewTextHandler(r.log, nil)),
-		Metrics: metrics.New(prometheus.NewRegistry()).Connector("c1"), Version: "test",
+		Metrics: metrics.New(reg).Connector("c1"), Version: "test",
 	})
-	run := &running{c: c, cancel: cancel, done: make(chan struct{})}
+	run := &running{c: c, reg: reg, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(run.done)
 		run.err = c.Run(ctx)
