@@ -312,8 +312,11 @@ func (s *Store) brokerFault(doing string, err error) error {
 		}
 	}
 	switch {
-	case errors.Is(err, kerr.SaslAuthenticationFailed):
-		return fault.Wrap(fault.AuthenticationFailed, doing, err)
+	case errors.Is(err, kerr.SaslAuthenticationFailed),
+		errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState),
+		fault.RefusedTLS(err), hungUp(err):
+		return fault.Wrap(fault.AuthenticationFailed, doing, err).With("", "", "check "+
+			"security.protocol, sasl.mechanism, sasl.jaas.config and the ssl.truststore keys")
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
 		return fault.Wrap(fault.TopicMissing, doing, err)
 	case errors.Is(err, kerr.InvalidTransactionTimeout):
@@ -321,4 +324,11 @@ func (s *Store) brokerFault(doing string, err error) error {
 			s.opts.TransactionTimeout.String(), "at most the broker's transaction.max.timeout.ms", "")
 	}
 	return fault.Wrap(fault.BrokerUnreachable, doing, err)
+}
+
+// hungUp reports whether brokers that were never spoken to close each connection at once, which is
+// their answer to a client that leaves TLS or the login out.
+func hungUp(err error) bool {
+	var first *kgo.ErrFirstReadEOF
+	return errors.As(err, &first) && !kgo.IsRetryableBrokerErr(err)
 }

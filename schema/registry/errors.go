@@ -42,7 +42,7 @@ func answered(err error, status int) bool {
 	return errors.As(err, &r) && r.StatusCode == status
 }
 
-// classify gives an error its code. An error without an answer (refused, reset, timed out, not
+// classify gives an error its code. TLS that is not agreed wants a person. Another error without an answer (refused, reset, timed out, not
 // JSON), 408, 429 and 5xx may pass by themselves; a 409 or 422 stays an sr.ResponseError in a
 // schema_rejected, which rejected completes.
 func classify(err error, where string, seen observed) error {
@@ -51,6 +51,11 @@ func classify(err error, where string, seen observed) error {
 	}
 	var r *sr.ResponseError
 	if !errors.As(err, &r) {
+		if fault.RefusedTLS(err) {
+			return fault.Wrap(fault.AuthenticationFailed, "TLS with the schema registry at "+where+
+				" cannot be agreed", plain(err)).With("", "",
+				"check schema.registry.url and schema.registry.ssl.truststore.location")
+		}
 		return unreachable(where, plain(err), 0)
 	}
 	found := fmt.Sprintf("HTTP %d", r.StatusCode)
