@@ -84,7 +84,7 @@ func (c *checker) auditKey(name, id string, k *key, want []change) {
 	}
 	switch {
 	case skipped == 0:
-	case k.read && want[skipped-1].version < k.readVersion:
+	case k.read && c.exact && want[skipped-1].version < k.readVersion:
 		c.report.fail(Order, "%s: row %s: the snapshot has change %d, and the stream brings it again",
 			name, id, k.readVersion)
 	case k.read && want[skipped-1].version > k.readVersion:

@@ -1,0 +1,223 @@
+package proof_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/check"
+	"github.com/tidemark-cdc/tidemark/testenv/proof"
+	"github.com/tidemark-cdc/tidemark/testenv/workload"
+)
+
+// What the real broker's stage does at least.
+const (
+	realChanges = 200_000
+	realKills   = 10
+)
+
+// realServers are processes of their own: Kafka, a registry, PostgreSQL with fsync.
+type realServers struct {
+	kafka    *testenv.Kafka
+	registry *testenv.Registry
+	postgres *testenv.Postgres
+}
+
+func startReal(t *testing.T) *realServers {
+	t.Helper()
+	if os.Getenv("TIDEMARK_REALBROKER") == "" {
+		t.Skip("the real broker is a stage of its own: TIDEMARK_REALBROKER=1")
+	}
+	testenv.RequireJava(t)
+	s := &realServers{}
+	var group errgroup.Group
+	group.Go(func() (err error) {
+		s.kafka, err = testenv.StartKafka(t.Context(), testenv.KafkaOptions{})
+		return err
+	})
+	group.Go(func() (err error) {
+		s.registry, err = testenv.StartRegistry(t.Context(), testenv.RegistryOptions{})
+		return err
+	})
+	group.Go(func() (err error) {
+		s.postgres, err = testenv.StartPostgres(t.Context(), testenv.PostgresOptions{Fsync: true})
+		return err
+	})
+	group.Go(func() error {
+		_, err := build()
+		return err
+	})
+	err := group.Wait()
+	t.Cleanup(func() {
+		if s.kafka != nil {
+			s.kafka.Close()
+		}
+		if s.registry != nil {
+			s.registry.Close()
+		}
+		if s.postgres != nil {
+			s.postgres.Close()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The promise on a real broker: two hundred thousand changes of every kind, the connector killed
+// ten times, the broker and the server killed once each. Then everything is read, once by the
+// checker and once by `tidemark tail`.
+func TestRealBrokerLosesNothing(t *testing.T) {
+	began := time.Now()
+	say := func(format string, args ...any) {
+		t.Logf("%5.1f s  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+	s := startReal(t)
+	binary, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &proof.Rig{
+		Binary: binary, Postgres: s.postgres, Database: "postgres", Brokers: s.kafka.Bootstrap(),
+		Registry: s.registry.URL, Dir: t.TempDir(),
+	}
+	o := workload.Options{Seed: 3, Keys: 2000, PerTransaction: 120}
+	if err := r.Prepare(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Kill)
+	sampler := r.Sampler()
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	say("servers started, %d changes begin", realChanges)
+	done := make(chan error, 1)
+	// What is committed before the slot's point comes as rows of the snapshot.
+	go func() { done <- r.Workload.Run(t.Context(), realChanges+realChanges/20) }()
+	faults(t, s, r, sampler, done, say)
+	stats := r.Workload.Stats()
+	say("workload: %d changes in %d transactions, %d aborted, %d refused, %d answers lost",
+		stats.Changes, stats.Transactions, stats.Aborts, stats.Refused, stats.Lost)
+	report := judge(t, r, sampler, 2*time.Minute)
+	say("checked")
+	if report.Changes < realChanges || report.Samples < 100 {
+		t.Errorf("%d changes and %d samples: too little to prove anything", report.Changes,
+			report.Samples)
+	}
+	t.Run("tail decodes every record", func(t *testing.T) { tailAll(t, r, report) })
+	say("tail has decoded everything")
+	if err := r.Process().Stop(20 * time.Second); err != nil {
+		t.Errorf("an ordered stop: %v\n%s", err, r.LogTail())
+	}
+}
+
+// faults kills the connector until it was killed often enough and the workload has ended; at two
+// of the kills the broker, then the server, is killed as well.
+func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler, done chan error,
+	say func(string, ...any),
+) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(3, 3))
+	kills := 0
+	for running := true; running || kills < realKills; {
+		pause := time.Duration(500+random.IntN(9000)) * time.Millisecond
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running, done = false, nil
+			say("the workload has ended")
+			continue
+		case <-time.After(pause):
+		}
+		if ended, err := r.Process().Ended(); ended {
+			t.Fatalf("the connector ended by itself: %v\n%s", err, r.LogTail())
+		}
+		if kills == realKills {
+			continue
+		}
+		kills++
+		switch kills {
+		case 4:
+			crash(t, "the broker", say, func(ctx context.Context) error {
+				if err := s.kafka.Kill(); err != nil {
+					return err
+				}
+				return s.kafka.Start(ctx)
+			})
+		case 7:
+			sampler.ServerCrashed()
+			crash(t, "the server", say, func(ctx context.Context) error {
+				if err := s.postgres.Kill(); err != nil {
+					return err
+				}
+				return s.postgres.Start(ctx)
+			})
+		}
+		r.Kill()
+		if err := r.Start(); err != nil {
+			t.Fatal(err)
+		}
+		say("connector killed, %d", kills)
+	}
+}
+
+func crash(t *testing.T, what string, say func(string, ...any), f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	say("%s killed and started", what)
+}
+
+// tailAll reads everything with the command of the product, and counts.
+func tailAll(t *testing.T, r *proof.Rig, report *check.Report) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Binary, "tail", "-c", r.Config(), "--from-beginning",
+		"--exit-at-end", "--json")
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	count := 0
+	for lines.Scan() {
+		var event struct {
+			Topic string `json:"topic"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatalf("line %d: %v", count+1, err)
+		}
+		if strings.HasPrefix(event.Topic, "proof."+workload.Schema+".") {
+			count++
+		}
+	}
+	if err := cmd.Wait(); err != nil || lines.Err() != nil {
+		t.Fatalf("tail: %v, %v\n%s", err, lines.Err(), complaints.String())
+	}
+	if count != report.Records {
+		t.Errorf("tail printed %d records, the checker read %d", count, report.Records)
+	}
+	t.Logf("tail decoded %d records", count)
+}
