@@ -42,7 +42,7 @@ func TestASlotThatIsGoneIsRefused(t *testing.T) {
 		r.streamedOnce()
 		r.dropSlot()
 		rec := r.record()
-		contains(t, r.refused(fault.SlotMissing), r.slot(), rec.LSN.String(), "on.slot.gap")
+		contains(t, r.refused(fault.SlotMissing), r.slot(), rec.LSN.String(), "tidemark offsets")
 		r.nothingNew(rec)
 		if n := r.query("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = $1",
 			r.slot()); n != "0" {
