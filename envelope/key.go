@@ -66,7 +66,7 @@ func (e *Encoder) primaryKey(t *Table, info schema.TableInfo) {
 		t.KeyReason = "none: REPLICA IDENTITY FULL, and the table is gone from the catalog"
 		return
 	case len(info.PrimaryKey) == 0:
-		t.KeyReason = "none: REPLICA IDENTITY FULL and no primary key"
+		t.KeyReason = "none: REPLICA IDENTITY FULL and no primary key that is not deferrable"
 		return
 	}
 	for _, name := range info.PrimaryKey {

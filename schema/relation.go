@@ -79,7 +79,10 @@ type TypeSource interface {
 // then zero.
 type TableInfo struct {
 	Missing    bool
-	PrimaryKey []string // names in table order; used as key under FULL only
+	// PrimaryKey has names in table order; it is used as key under FULL only. A deferrable one is
+	// not here: two rows may hold it between two rows of one statement, and the delete of the one
+	// would undo the other's create.
+	PrimaryKey []string
 	// LeavesFull is false when the relation is a partitioned root of which the catalog knows a
 	// leaf whose identity is not FULL.
 	IsRoot     bool

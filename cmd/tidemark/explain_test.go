@@ -86,7 +86,7 @@ func command(t *testing.T, args ...string) (status int, stdout, stderr string) {
 const explained = `connector shop: database postgres, publication tidemark (exists)
 
 public.audit
-  key            none: REPLICA IDENTITY FULL and no primary key
+  key            none: REPLICA IDENTITY FULL and no primary key that is not deferrable
   identity       FULL
   before-image   update FULL, change of key FULL, delete FULL
   columns        at, note

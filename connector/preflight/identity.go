@@ -77,7 +77,7 @@ func (p *probe) keyColumns(r *relation) []string {
 	if x := r.identityIndex(); x != nil {
 		return x.Columns
 	}
-	if x := r.primaryKey(); x != nil && r.Identity == schema.IdentityFull {
+	if x := r.primaryKey(); x != nil && x.usable() && r.Identity == schema.IdentityFull {
 		return x.Columns
 	}
 	return nil

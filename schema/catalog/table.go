@@ -39,7 +39,7 @@ WITH RECURSIVE needed(oid) AS (
 	LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
 ), relation AS MATERIALIZED (
 	SELECT c.relkind = 'p' AS root,
-		` + indexColumns(`i.indisprimary`) + ` AS primary_key,
+		` + indexColumns(`i.indisprimary AND i.indisvalid AND i.indimmediate`) + ` AS primary_key,
 		c.relkind <> 'p' OR (
 			SELECT coalesce(bool_and(leaf.relreplident = 'f'), true)
 			FROM pg_catalog.pg_partition_tree(c.oid) p
