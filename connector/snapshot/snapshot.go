@@ -28,8 +28,9 @@ import (
 )
 
 // ErrRewritten says that a leaf was truncated or rewritten after the reader's snapshot was taken:
-// the snapshot cannot see its rows. Nothing of that leaf was handed on.
-var ErrRewritten = errors.New("the table was truncated or rewritten after the snapshot was taken")
+// the snapshot cannot see its rows; or that a column was dropped or renamed since it was looked up.
+// Nothing of that leaf was handed on.
+var ErrRewritten = errors.New("the table was truncated or altered after the snapshot was taken")
 
 // ErrGone says that a table or leaf was dropped after the snapshot was taken.
 var ErrGone = errors.New("the table was dropped after the snapshot was taken")
@@ -227,9 +228,17 @@ func (r *Reader) copy(
 		tuple: schema.Tuple{}, // nil is "no row", even where a table has no columns
 	}
 	_, err := r.conn.PgConn().CopyTo(ctx, w, sql.String())
+	var pg *pgconn.PgError
 	switch {
 	case w.err != nil:
 		return w.rows, w.err
+	case errors.As(err, &pg) && pg.Code == "42703": // undefined_column
+		// Dropped or renamed after the relation was looked up and before the lock: the storage is the
+		// same and the columns are not. The other tables of this snapshot can still be read.
+		if _, undo := r.conn.Exec(ctx, "ROLLBACK TO SAVEPOINT before"); undo != nil {
+			return w.rows, pgdial.Wrap(undo)
+		}
+		return w.rows, ErrRewritten
 	case err != nil:
 		return w.rows, pgdial.Wrap(err)
 	case len(w.partial) > 0:
