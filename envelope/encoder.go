@@ -19,12 +19,19 @@ type Encoder struct {
 	mark int     // length of buf.Bytes before the change that is being encoded
 	now  int64   // time of processing of that change
 
-	parts        []part
-	states       []state
-	keys         []byte // old and new key, side by side, of keyChanged
-	sequenceText []byte
-	historyText  []byte
-	history      int64 // what historyText says
+	parts       []part
+	states      []state
+	keys        []byte // old and new key, side by side, of keyChanged
+	historyText []byte
+	history     int64 // what historyText says
+	source      fixedSource
+	times       []byte // now as appendTimes writes it
+	timesOf     int64  // the now of times
+
+	// The decimal text of a commit LSN is in the current Buffer once for each stretch of changes
+	// that have it. commitText is empty when the Buffer has none.
+	commitText span
+	commitLSN  offsets.LSN
 }
 
 // New returns an Encoder.
@@ -41,7 +48,7 @@ func New(o Options) *Encoder {
 func (e *Encoder) Close() {
 	if e.buf != nil {
 		e.buf.Release()
-		e.buf = nil
+		e.buf, e.commitText = nil, span{}
 	}
 }
 

@@ -88,23 +88,22 @@ func (e *Encoder) cut(dst []Record, t *Table, o *origin) []Record {
 	b := e.buf
 	for i := range e.parts {
 		p := &e.parts[i]
-		r := Record{
-			Topic: t.Topic, Key: b.cut(p.key), Value: b.cut(p.value),
-			Route: p.route, Op: p.op, Pos: o.pos, Buffer: b,
-		}
+		dst = append(dst, Record{})
+		r := &dst[len(dst)-1]
+		r.Topic, r.Key, r.Value = t.Topic, b.cut(p.key), b.cut(p.value)
+		r.Route, r.Op, r.Pos, r.Buffer = p.route, p.op, o.pos, b
 		r.HashKey = r.Key
 		if r.Key != nil && !e.o.HashWholeKey {
 			r.HashKey = r.Key[len(t.keyHead):]
 		}
 		switch {
 		case p.headersOf > 0:
-			r.Headers = dst[len(dst)-1].Headers
+			r.Headers = dst[len(dst)-2].Headers
 		case e.o.Headers:
 			r.Headers = e.headers(p, o, b.cut(commitLSN), b.cut(index))
 		}
-		b.Retain()
-		dst = append(dst, r)
 	}
+	b.refs.Add(int64(len(e.parts)))
 	return dst
 }
 
@@ -122,16 +121,19 @@ func (e *Encoder) positionText(o *origin) (commitLSN, index span) {
 		return span{}, span{}
 	}
 	b := e.buf.Bytes
+	if e.commitText == (span{}) || e.commitLSN != o.pos.CommitLSN {
+		from := len(b)
+		b = strconv.AppendUint(b, uint64(o.pos.CommitLSN), 10)
+		e.commitText, e.commitLSN = span{from, len(b)}, o.pos.CommitLSN
+	}
 	from := len(b)
-	b = strconv.AppendUint(b, uint64(o.pos.CommitLSN), 10)
-	middle := len(b)
 	b = strconv.AppendInt(b, o.pos.Index, 10)
 	e.buf.Bytes = b
 	if e.history != o.pos.History {
 		// Not in place: records that were handed out may point to the old text.
 		e.history, e.historyText = o.pos.History, strconv.AppendInt(nil, o.pos.History, 10)
 	}
-	return span{from, middle}, span{middle, len(b)}
+	return e.commitText, span{from, len(b)}
 }
 
 // headersPerRecord is the most that a record has.

@@ -55,11 +55,19 @@ func (e *Encoder) appendValue(dst []byte, t *Table, ev *event, o *origin) ([]byt
 	dst = e.appendSource(dst, &t.source, o)
 	dst = append(dst, branchNull) // transaction
 	dst = append(dst, 2, ev.op)   // a string of length 1
-	dst = appendTimes(dst, e.now, true)
+	dst = append(dst, e.nowText()...)
 	if t.Relation == nil {
 		dst = ev.message.append(dst)
 	}
 	return dst, nil
+}
+
+// nowText is the time of processing as appendTimes writes it; changes that come together share it.
+func (e *Encoder) nowText() []byte {
+	if len(e.times) == 0 || e.timesOf != e.now {
+		e.times, e.timesOf = appendTimes(e.times[:0], e.now, true), e.now
+	}
+	return e.times
 }
 
 func (t *Table) appendOptionalKey(dst []byte, ev *event) ([]byte, error) {
