@@ -264,4 +264,3 @@ func (v *vault) first() string {
 	}
 	return fmt.Sprint(m.Value)
 }
-

@@ -49,8 +49,8 @@ func codesPage() string {
 	b.WriteString("# Codes and exit statuses\n\n" + generated)
 	b.WriteString(strings.TrimLeft(`
 Every error that ends a connector has one of these codes: the same on standard error, in the log, in
-`+"`tidemark_errors_total{code}`"+` and in `+"`/readyz`"+`. The code decides the exit status of the process. With
-several connectors it is the highest of those that ended.
+`+"`/readyz` and in `tidemark_errors_total{code}`"+`. The code decides the exit status of the
+process. With several connectors it is the highest of those that ended.
 
 | exit | meaning |
 |---|---|
@@ -96,8 +96,8 @@ func metricsPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\n" + generated)
 	b.WriteString(strings.TrimLeft(`
-`+"`/metrics`"+` has these, and the Go and process collectors. What is not known has no series: a slot that was
-lost has no lag, so watch `+"`tidemark_slot_info{wal_status=\"lost\"}`"+` too.
+`+"`/metrics`"+` has these, and the Go and process collectors. What is not known has no series: a
+slot that was lost has no lag, so watch `+"`tidemark_slot_info{wal_status=\"lost\"}`"+` too.
 
 | name | type | labels | meaning |
 |---|---|---|---|
@@ -199,5 +199,6 @@ func TestReadmeConfiguration(t *testing.T) {
 }
 
 func hasFlag(cmd *cobra.Command, name string) bool {
-	return name == "help" || cmd.Flags().Lookup(name) != nil || cmd.InheritedFlags().Lookup(name) != nil
+	return name == "help" || cmd.Flags().Lookup(name) != nil ||
+		cmd.InheritedFlags().Lookup(name) != nil
 }
