@@ -2,8 +2,10 @@ package proof_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -73,7 +75,12 @@ func start(t *testing.T, r *proof.Rig) {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	awaitStreaming(t, r, 60*time.Second)
+}
+
+func awaitStreaming(t *testing.T, r *proof.Rig, limit time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	if err := r.AwaitStreaming(ctx); err != nil {
 		t.Fatal(err)
@@ -124,5 +131,34 @@ func TestNothingIsLostWhenTheConnectorIsKilled(t *testing.T) {
 	if report.Changes < 20_000 || report.Samples < 10 {
 		t.Errorf("%d changes and %d samples: too little to prove anything", report.Changes,
 			report.Samples)
+	}
+}
+
+// A process that dies at any step of its first start, rows coming in meanwhile, leaves nothing
+// that the next one cannot go on from.
+func TestAKillAtEachStepOfTheStartLosesNothing(t *testing.T) {
+	for _, point := range []string{
+		"intent-stored", "publication-made", "slot-made", "snapshot-begun", "table-read",
+		"snapshot-read", "snapshot-stored",
+	} {
+		t.Run(point, func(t *testing.T) {
+			r := newRig(t, workload.Options{Seed: 2, Keys: 100})
+			sampler := r.Sampler()
+			if err := r.Start("TIDEMARK_CRASH=" + point); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Workload.Run(t.Context(), 300); err != nil {
+				t.Fatal(err)
+			}
+			err := r.Process().Wait(30 * time.Second)
+			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != -1 {
+				t.Fatalf("want a process that killed itself at %s: %v\n%s", point, err, r.LogTail())
+			}
+			start(t, r)
+			if err := r.Workload.Run(t.Context(), 300); err != nil {
+				t.Fatal(err)
+			}
+			judge(t, r, sampler, 30*time.Second)
+		})
 	}
 }

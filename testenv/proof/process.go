@@ -85,6 +85,17 @@ func (p *Process) Stop(limit time.Duration) error {
 	return p.err
 }
 
+// Wait waits until the process ends by itself, and returns how; after limit it is killed.
+func (p *Process) Wait(limit time.Duration) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(limit):
+		p.Kill()
+		return fmt.Errorf("the connector did not end by itself within %s", limit)
+	}
+}
+
 // Ended says whether the process has ended, and how.
 func (p *Process) Ended() (bool, error) {
 	select {

@@ -148,7 +148,10 @@ func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler, 
 		if kills == realKills {
 			continue
 		}
-		kills++
+		if kills++; kills%2 == 0 {
+			// Every other kill is in the stream; the rest are wherever they fall, also in the start.
+			awaitStreaming(t, r, 90*time.Second)
+		}
 		switch kills {
 		case 4:
 			crash(t, "the broker", say, func(ctx context.Context) error {
