@@ -67,7 +67,8 @@ type rig struct {
 	sql      *pgx.Conn
 	broker   *testenv.FakeBroker
 	registry *testenv.FakeRegistry
-	keys     map[string]string // connector keys over the defaults
+	keys     map[string]string // connector keys over the defaults; empty takes one away
+	worker   map[string]string // the same of the worker
 	log      *lockedBuffer
 }
 
@@ -79,7 +80,7 @@ func newRig(t *testing.T, pg *testenv.Postgres) *rig {
 // newRigIn is newRig on a database that exists.
 func newRigIn(t *testing.T, pg *testenv.Postgres, db string) *rig {
 	t.Helper()
-	r := &rig{t: t, pg: pg, db: db, keys: map[string]string{}, log: &lockedBuffer{}}
+	r := &rig{t: t, pg: pg, db: db, keys: map[string]string{}, worker: map[string]string{}, log: &lockedBuffer{}}
 	var err error
 	if r.broker, err = testenv.StartFakeBroker(testenv.FakeBrokerOptions{}); err != nil {
 		t.Fatal(err)
@@ -140,10 +141,12 @@ func (r *rig) settings() (*config.File, error) {
 			delete(keys, k)
 		}
 	}
-	f, _, err := config.FromMaps(map[string]string{
+	worker := map[string]string{
 		"bootstrap.servers":   strings.Join(r.broker.Addrs(), ","),
 		"schema.registry.url": r.registry.URL, "http.listen": "",
-	}, map[string]map[string]string{"c1": keys})
+	}
+	maps.Copy(worker, r.worker)
+	f, _, err := config.FromMaps(worker, map[string]map[string]string{"c1": keys})
 	return f, err
 }
 
