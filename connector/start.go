@@ -2,11 +2,13 @@ package connector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/capture"
 	"github.com/tidemark-cdc/tidemark/connector/snapshot"
+	"github.com/tidemark-cdc/tidemark/connector/source"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
 )
@@ -48,6 +50,10 @@ func (s *session) start(ctx context.Context) error {
 		}
 		if !again {
 			return nil
+		}
+		s.dropExported()
+		if !sleep(ctx, wait.delay()) {
+			return ctx.Err()
 		}
 		// The connection is used up by START_REPLICATION.
 		if s.rep, err = s.dialReplication(ctx); err != nil {
@@ -146,7 +152,12 @@ func (s *session) take(
 		}
 		return false, d.Fault
 	case offsets.FreshStart:
-		if err := s.create(ctx, in); err != nil {
+		err := s.create(ctx, in)
+		if lostRace(err) {
+			s.log.Warn("another process begins too; its work is looked at", "error", err)
+			return true, nil
+		}
+		if err != nil {
 			return false, err
 		}
 		// What was made is what the second look is held against: a half-made start of our own.
@@ -247,6 +258,22 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 // slotTimeout bounds the wait for the transactions that are open when a slot is made. Debezium's
 // is the same.
 const slotTimeout = 90 * time.Second
+
+// lostRace reports whether create failed because another process did the same at the same time: it
+// has fenced us, or its publication or slot is there. Who waits for whom is decided by the next look.
+func lostRace(err error) bool {
+	return fault.Has(err, fault.Fenced) || fault.Has(err, fault.SlotWithoutOffset) ||
+		errors.Is(err, source.ErrExists)
+}
+
+// dropExported gives up the slot's first snapshot: the slot is another's now, and an open snapshot
+// would keep vacuum away for as long as the session lives.
+func (s *session) dropExported() {
+	if s.exported != nil {
+		s.exported.Close()
+		s.exported = nil
+	}
+}
 
 // create makes what a fresh start needs, in the order that loses nothing: the intent, so that a
 // crash is recognised; the publication, because a change before it cannot be decoded; the slot,

@@ -151,12 +151,19 @@ func AddTablesSQL(name string, tables []Table) string {
 	return "ALTER PUBLICATION " + pgx.Identifier{name}.Sanitize() + " ADD TABLE " + list(tables)
 }
 
+// ErrExists is in the chain of the error of a statement that came second: another session has just
+// made the publication, or added the table.
+var ErrExists = errors.New("another session did the same at the same time")
+
 func (s *Source) publicationDDL(ctx context.Context, name, sql string) error {
 	err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql)
 		return err
 	})
 	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "23505") { // by name, or by its index
+		return errors.Join(ErrExists, err)
+	}
 	readOnly := errors.As(err, &pg) && pg.Code == "25006" // default_transaction_read_only, or a standby
 	if readOnly || fault.Has(err, fault.PrivilegeMissing) {
 		return fault.Wrap(fault.PrivilegeMissing, "publication "+name+" cannot be made or changed by "+
