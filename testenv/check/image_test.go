@@ -7,9 +7,11 @@ func TestImageFails(t *testing.T) {
 		table *Table
 		event func() *Event
 	}{
-		"FULL under DEFAULT":           {plain(), func() *Event { return fullUpdate("1", 2, 20) }},
-		"ABSENT under FULL":            {full(), func() *Event { return update("1", 2, 20) }},
-		"NOT_APPLICABLE for an update": {plain(), func() *Event { return event("u", "1", 2, 20, "NOT_APPLICABLE") }},
+		"FULL under DEFAULT": {plain(), func() *Event { return fullUpdate("1", 2, 20) }},
+		"ABSENT under FULL":  {full(), func() *Event { return update("1", 2, 20) }},
+		"NOT_APPLICABLE for an update": {plain(), func() *Event {
+			return event("u", "1", 2, 20, "NOT_APPLICABLE")
+		}},
 		"a before that is not FULL": {plain(), func() *Event {
 			e := update("1", 2, 20)
 			e.Before = row("1", 1)

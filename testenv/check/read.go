@@ -193,7 +193,9 @@ func (c *checker) end(
 		return nil, err
 	}
 	out := map[string]int64{}
-	listed.Each(func(o kadm.ListedOffset) { out[fmt.Sprintf("%s/%d", o.Topic, o.Partition)] = o.Offset })
+	listed.Each(func(o kadm.ListedOffset) {
+		out[fmt.Sprintf("%s/%d", o.Topic, o.Partition)] = o.Offset
+	})
 	return out, listed.Error()
 }
 

@@ -27,7 +27,8 @@ func toText(schema avro.Schema, value any) (*string, error) {
 	return &text, nil
 }
 
-// unwrap takes a value out of its union, which hamba leaves around types that it has no Go type for.
+// unwrap takes a value out of its union, which hamba leaves around types that have no Go type of
+// their own.
 func unwrap(schema avro.Schema, value any) (avro.Schema, any) {
 	union, ok := schema.(*avro.UnionSchema)
 	if !ok {
@@ -115,7 +116,7 @@ func arrayText(schema avro.Schema, values []any) (string, error) {
 			return "", err
 		case text == nil:
 			parts[i] = "NULL"
-		case *text == "" || strings.EqualFold(*text, "null") || strings.ContainsAny(*text, "{}\",\\ \t\n"):
+		case *text == "", strings.EqualFold(*text, "null"), strings.ContainsAny(*text, "{}\",\\ \t\n"):
 			parts[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(*text) + `"`
 		default:
 			parts[i] = *text
