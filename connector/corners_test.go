@@ -107,7 +107,9 @@ func TestAStopIsHeardInEveryState(t *testing.T) {
 		r.registry.Inject(testenv.RegistryFault{Count: -1, Status: 503})
 		r.exec(numbers, insertNumbers(1, 1))
 		run := r.start()
-		r.until("it waits", func() bool { return strings.Contains(r.log.String(), "the registry does not") })
+		r.until("it waits", func() bool {
+			return strings.Contains(r.log.String(), "the registry does not")
+		})
 		ends(t, r, run)
 	})
 	t.Run("registry away in the stream", func(t *testing.T) {
@@ -118,7 +120,9 @@ func TestAStopIsHeardInEveryState(t *testing.T) {
 		r.streaming(run)
 		r.registry.Inject(testenv.RegistryFault{Count: -1, Status: 503})
 		r.exec("ALTER TABLE t ADD COLUMN n int", "INSERT INTO t VALUES (1, 'v', 1)")
-		r.until("it waits", func() bool { return strings.Contains(r.log.String(), "the registry does not") })
+		r.until("it waits", func() bool {
+			return strings.Contains(r.log.String(), "the registry does not")
+		})
 		ends(t, r, run)
 		r.registry.ClearFaults()
 		run = r.start()
@@ -234,8 +238,8 @@ func TestRowsOfATableThatIsGoneMeanwhileStillCome(t *testing.T) {
 		r.streaming(run)
 		r.clean(run)
 		r.exec("INSERT INTO t VALUES (1, 'a')", "ALTER TABLE t RENAME COLUMN v TO w",
-			"INSERT INTO t VALUES (2, 'b')", "ALTER TABLE t RENAME TO later", "INSERT INTO later VALUES (3, 'c')",
-			"DROP TABLE later", "INSERT INTO other VALUES (1)")
+			"INSERT INTO t VALUES (2, 'b')", "ALTER TABLE t RENAME TO later",
+			"INSERT INTO later VALUES (3, 'c')", "DROP TABLE later", "INSERT INTO other VALUES (1)")
 		run = r.start()
 		r.streaming(run)
 		r.caughtUp(run)

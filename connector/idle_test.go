@@ -60,7 +60,8 @@ func TestWithoutTheGrantOnTheMessageFunctionTheSlotMovesByKeepalives(t *testing.
 	r := newRig(t, "18")
 	r.exec(numbers)
 	r.replicationRole("mute_" + r.db)
-	r.exec("REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text, boolean) FROM PUBLIC")
+	r.exec("REVOKE EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text, boolean) " +
+		"FROM PUBLIC")
 	r.extra["heartbeat.interval.ms"], r.extra["idle.advance.after.ms"] = "500", "3000"
 	run := r.start()
 	r.streaming(run)

@@ -179,7 +179,7 @@ func TestALostSlotIsRefused(t *testing.T) {
 	}
 }
 
-// A slot that the server invalidates under a running connector ends it with the code, not in a loop.
+// A slot that the server invalidates under a running connector ends it with the code, in no loop.
 func TestASlotThatIsLostWhileStreamingStopsTheConnector(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", map[string]string{

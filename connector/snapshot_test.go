@@ -85,7 +85,8 @@ func TestEmptyAndZeroColumnTables(t *testing.T) {
 	})
 }
 
-const partitioned = `CREATE TABLE p (id int, k int, v text, PRIMARY KEY (id, k)) PARTITION BY RANGE (k);
+const partitioned = `
+CREATE TABLE p (id int, k int, v text, PRIMARY KEY (id, k)) PARTITION BY RANGE (k);
 CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
 CREATE TABLE p2 (v text, gone int, k int NOT NULL, id int NOT NULL, PRIMARY KEY (id, k));
 ALTER TABLE p2 DROP COLUMN gone;
