@@ -52,7 +52,9 @@ type Reader struct {
 
 	fetched []*kgo.Record
 	looked  time.Time // when topics were listed last
-	moved   time.Time // when something was fetched last
+	// waited is how long was waited for records since some came last. The time that the caller takes
+	// for records is none of it.
+	waited time.Duration
 }
 
 // part is what is known of a partition.
@@ -116,7 +118,6 @@ func New(ctx context.Context, o Options) (*Reader, error) {
 		client.Close()
 		return nil, err
 	}
-	r.moved = time.Now()
 	return r, nil
 }
 
@@ -253,7 +254,8 @@ func (r *Reader) passed(rec *kgo.Record) bool {
 
 // fetch waits for records, at most until topics are to be listed again.
 func (r *Reader) fetch(ctx context.Context) error {
-	pollCtx, cancel := context.WithDeadline(ctx, r.looked.Add(r.o.lookEvery))
+	began, until := time.Now(), r.looked.Add(r.o.lookEvery)
+	pollCtx, cancel := context.WithDeadline(ctx, until)
 	fetches := r.client.PollFetches(pollCtx)
 	cancel()
 	if err := ctx.Err(); err != nil {
@@ -265,8 +267,11 @@ func (r *Reader) fetch(ctx context.Context) error {
 		}
 	}
 	if r.fetched = fetches.Records(); len(r.fetched) > 0 {
-		r.moved = time.Now()
+		r.waited = 0
 		return nil
+	}
+	if began.Before(until) { // else the poll only took what was there
+		r.waited += time.Since(began)
 	}
 	if time.Since(r.looked) < r.o.lookEvery {
 		return nil
@@ -289,7 +294,7 @@ func (r *Reader) quiet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if time.Since(r.moved) >= r.o.quietEnd {
+	if r.waited >= r.o.quietEnd {
 		r.o.Logger.Debug("the last offsets belong to no record", "partitions", r.open)
 		r.open = 0
 	}

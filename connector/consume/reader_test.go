@@ -183,6 +183,26 @@ func TestOffsetsWithoutARecordDoNotHoldTheEndUp(t *testing.T) {
 	same(t, []string{`t/0 "1"`}, next(t, r, -1))
 }
 
+// Whoever takes long for what was fetched has not waited: there may be more.
+func TestASlowCallerIsNotTakenForTheEnd(t *testing.T) {
+	t.Parallel()
+	c := cluster(t, kfake.SeedTopics(1, "t"))
+	cl := client(t, c)
+	produce(t, cl, "t", 0, "1")
+	r := reader(t, c, Options{
+		Topics: []string{"t"}, FromBeginning: true, ExitAtEnd: true, quietEnd: 1,
+	})
+	r.parts["t"][0].end++
+	same(t, []string{`t/0 "1"`}, next(t, r, 1))
+	r.looked = time.Now().Add(-time.Hour) // the caller printed for an hour
+	if err := r.fetch(t.Context()); err != nil || r.open != 1 {
+		t.Fatalf("%d partitions are open after a look that waited for nothing (%v)", r.open, err)
+	}
+	r.o.quietEnd = patience
+	produce(t, cl, "t", 0, "2")
+	same(t, []string{`t/0 "2"`}, next(t, r, -1))
+}
+
 // From a change to its text: encoder, producer, broker, registry, reader.
 func TestWhatTheConnectorWritesIsRead(t *testing.T) {
 	t.Parallel()
