@@ -120,8 +120,8 @@ func invalid(err error) error {
 		With("", "", "look at the database.* keys")
 }
 
-// initial returns the hook that makes a fresh connection ready: the encoding, and then the
-// statements of database.initial.statements.
+// initial returns the hook that makes a fresh connection ready: the encoding, limits of sessions,
+// and then the statements of database.initial.statements.
 //
 // A database in SQL_ASCII holds bytes of no known encoding. With client_encoding UTF8 the server
 // refuses the first value that is not UTF-8, in COPY and in the stream, for ever; so it is asked
@@ -133,6 +133,9 @@ func initial(statements []string) pgconn.AfterConnectFunc {
 				return err
 			}
 		}
+		if _, err := conn.Exec(ctx, noLimits).ReadAll(); err != nil {
+			return err
+		}
 		for i, sql := range statements {
 			if _, err := conn.Exec(ctx, sql).ReadAll(); err != nil {
 				return fmt.Errorf("statement %d of database.initial.statements: %w", i+1, err)
@@ -141,6 +144,13 @@ func initial(statements []string) pgconn.AfterConnectFunc {
 		return nil
 	}
 }
+
+// noLimits takes limits off that a role or database has for its sessions. A walsender decodes in a
+// transaction: transaction_timeout (from 17 on) would end it at the same large transaction each
+// time. It is in no startup packet because older servers refuse a setting that they do not know.
+const noLimits = `SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
+	WHERE name IN ('transaction_timeout', 'idle_session_timeout',
+		'idle_in_transaction_session_timeout')`
 
 type netDialer struct{ net.Dialer }
 
