@@ -42,8 +42,10 @@ type session struct {
 	stream   *capture.Stream
 	pid      uint32 // of our walsender
 	system   capture.System
-	exported *snapshot.Reader // the slot's own snapshot, right after its creation
-	begin    offsets.LSN      // where the stream begins
+	// timelines is the history of the server's timeline, read where the stored one is another.
+	timelines []offsets.TimelineSwitch
+	exported  *snapshot.Reader // the slot's own snapshot, right after its creation
+	begin     offsets.LSN      // where the stream begins
 
 	// Of the pump.
 	decoder    *decode.Session

@@ -100,6 +100,12 @@ func (s *session) look(
 	if in.Slot, err = s.src.Slot(ctx, s.cfg.SlotName); err != nil {
 		return offsets.Decision{}, in, err
 	}
+	if in.Slot != nil && in.Slot.Synced && in.Stored != nil {
+		// We have streamed from its primary: a failover is under way, or has not begun.
+		return offsets.Decision{}, in, fault.New(fault.PostgresUnreachable,
+			"the server is a standby; its copy of slot "+s.cfg.SlotName+" streams after promotion only").
+			With("", "the primary", "promote it, or let database.hostname lead to the primary")
+	}
 	if in.Slot != nil && in.Slot.Active && in.Slot.ActivePID != int32(self) {
 		in.ActiveSession, err = s.src.Session(ctx, in.Slot.ActivePID, ownSessions(s.cfg.Name))
 		if err != nil {
@@ -117,23 +123,26 @@ func (s *session) look(
 			return offsets.Decision{}, in, err
 		}
 	}
+	in.Timelines = s.timelines
 	return offsets.Decide(in), in, nil
 }
 
 // refreshServer reads the WAL's end and, after a promotion, the timeline's history, on the
-// replication connection, which is free only before the stream begins.
+// replication connection, which is free only before the stream begins: the second look holds the
+// same history against what is stored by then.
 func (s *session) refreshServer(ctx context.Context, in *offsets.StartInput) error {
 	var err error
 	if s.system, err = s.rep.Identify(ctx); err != nil {
 		return err
 	}
 	in.Server.WALEnd = s.system.WAL
+	s.timelines = nil
 	if in.Stored == nil || in.Stored.Timeline == 0 || in.Stored.Timeline == in.Server.Timeline {
 		return nil
 	}
 	history, err := s.rep.TimelineHistory(ctx, s.system.Timeline)
 	for _, h := range history {
-		in.Timelines = append(in.Timelines, offsets.TimelineSwitch{
+		s.timelines = append(s.timelines, offsets.TimelineSwitch{
 			Timeline: uint32(h.Timeline), Switch: h.Switch,
 		})
 	}

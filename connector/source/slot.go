@@ -41,9 +41,10 @@ type slotRow struct {
 // Slot reads the slot's row; nil without an error when there is none.
 func (s *Source) Slot(ctx context.Context, name string) (*offsets.SlotInfo, error) {
 	var text string
+	var standby bool
 	err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		err := conn.QueryRow(ctx, `SELECT to_jsonb(s)::text FROM pg_replication_slots s
-			WHERE slot_name = $1`, name).Scan(&text)
+		err := conn.QueryRow(ctx, `SELECT to_jsonb(s)::text, pg_is_in_recovery()
+			FROM pg_replication_slots s WHERE slot_name = $1`, name).Scan(&text, &standby)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -56,6 +57,7 @@ func (s *Source) Slot(ctx context.Context, name string) (*offsets.SlotInfo, erro
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return nil, fmt.Errorf("pg_replication_slots has a column of another type: %w", err)
 	}
+	r.Synced = r.Synced && standby // left over from before a promotion, it means nothing (manual)
 	return r.info(name)
 }
 
