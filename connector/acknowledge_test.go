@@ -22,15 +22,18 @@ func TestNoKeepaliveMovesTheSlotPastAnUnconfirmedCommit(t *testing.T) {
 		run := r.start()
 		r.streaming(run)
 		release := r.hold()
+		r.exec(insertNumbers(1, 1))
+		advances := metric(t, run, "tidemark_idle_advances_total")
+		// Not before its end, though up to it a position is safe: others write in between.
 		first := r.lsn("SELECT pg_current_wal_insert_lsn()::text")
-		for i := range 10 {
-			r.exec(insertNumbers(i+1, i+1))
+		for i := range 9 {
+			r.exec(insertNumbers(i+2, i+2))
 		}
 		r.holds(5*time.Second, "the slot stays below the first unconfirmed commit", func() bool {
 			r.exec("INSERT INTO other VALUES (1)")
 			return r.confirmedFlush() <= first && r.record().LSN <= first
 		})
-		if got := metric(t, run, "tidemark_idle_advances_total"); got > 1 {
+		if got := metric(t, run, "tidemark_idle_advances_total") - advances; got > 1 {
 			t.Errorf("%v idle advances while rows were outstanding", got)
 		}
 		r.clean(run) // gives up after a while: nothing is confirmed

@@ -269,7 +269,7 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 const slotTimeout = 90 * time.Second
 
 // lostRace reports whether create failed because another process did the same at the same time: it
-// has fenced us, or its publication or slot is there. Who waits for whom is decided by the next look.
+// has fenced us, or its publication or slot is there. The next look says who waits for whom.
 func lostRace(err error) bool {
 	return fault.Has(err, fault.Fenced) || fault.Has(err, fault.SlotWithoutOffset) ||
 		errors.Is(err, source.ErrExists)
