@@ -3,7 +3,6 @@ package connector_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http/httptest"
@@ -259,7 +258,7 @@ func (v *vault) first() string {
 	}
 	defer r.Close()
 	m, err := r.Next(ctx)
-	if err != nil && err != io.EOF {
+	if err != nil {
 		v.t.Fatal(err)
 	}
 	return fmt.Sprint(m.Value)
