@@ -103,9 +103,20 @@ func TestRealBrokerLosesNothing(t *testing.T) {
 	}
 	say("servers started, %d changes begin", realChanges)
 	done := make(chan error, 1)
-	// What is committed before the slot's point comes as rows of the snapshot.
-	go func() { done <- r.Workload.Run(t.Context(), realChanges+realChanges/20) }()
-	faults(t, s, r, sampler, done, say)
+	streams := make(chan struct{})
+	go func() {
+		// Some are committed before the slot's point, and come as rows of the snapshot.
+		err := r.Workload.Run(t.Context(), realChanges/10)
+		if err == nil {
+			select {
+			case <-streams:
+			case <-t.Context().Done():
+			}
+			err = r.Workload.Run(t.Context(), realChanges)
+		}
+		done <- err
+	}()
+	faults(t, s, r, sampler, streams, done, say)
 	stats := r.Workload.Stats()
 	say("workload: %d changes in %d transactions, %d aborted, %d refused, %d answers lost",
 		stats.Changes, stats.Transactions, stats.Aborts, stats.Refused, stats.Lost)
@@ -123,9 +134,10 @@ func TestRealBrokerLosesNothing(t *testing.T) {
 }
 
 // faults kills the connector until it was killed often enough and the workload has ended; at two
-// of the kills the broker, then the server, is killed as well.
-func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler, done chan error,
-	say func(string, ...any),
+// of the kills the broker, then the server, is killed as well. It closes streams when the connector
+// streams for the first time.
+func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler,
+	streams chan<- struct{}, done <-chan error, say func(string, ...any),
 ) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 3))
@@ -150,7 +162,10 @@ func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler, 
 		}
 		if kills++; kills%2 == 0 {
 			// Every other kill is in the stream; the rest are wherever they fall, also in the start.
-			awaitStreaming(t, r, 90*time.Second)
+			awaitStreaming(t, r, 2*time.Minute)
+			if kills == 2 {
+				close(streams)
+			}
 		}
 		switch kills {
 		case 4:
