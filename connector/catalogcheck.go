@@ -30,11 +30,8 @@ func (s *session) catalogCheck(session context.Context) error {
 	switch {
 	case session.Err() != nil:
 		return nil
-	case changed != nil:
-		// A write that fails, or is cut, leaves the store without a fence: the session ends with it.
-		return s.saveRecord(context.WithoutCancel(session), func(r *offsets.Record) {
-			r.Publication = offsets.Remember(r.Publication, changed)
-		})
+	case changed != nil || err == nil && s.timeline.Load() != s.storedTimeline.Load():
+		return s.storeChecked(context.WithoutCancel(session), changed)
 	case err == nil:
 		s.finding("catalog", "")
 		return nil
@@ -46,6 +43,22 @@ func (s *session) catalogCheck(session context.Context) error {
 	s.dropWatchCatalog()
 	s.finding("catalog", "the catalog could not be looked at: "+string(fault.CodeOf(err)))
 	return nil
+}
+
+// storeChecked stores what the check found to be otherwise, and no gap. A write that fails, or is
+// cut, leaves the store without a fence: the session ends with it.
+func (s *session) storeChecked(ctx context.Context, changed *offsets.Fingerprint) error {
+	timeline := s.timeline.Load()
+	err := s.saveRecord(ctx, func(r *offsets.Record) {
+		r.Timeline = timeline
+		if changed != nil {
+			r.Publication = offsets.Remember(r.Publication, changed)
+		}
+	})
+	if err == nil {
+		s.storedTimeline.Store(timeline)
+	}
+	return err
 }
 
 // meansLoss says of a finding's code whether rows may be missing.
@@ -96,9 +109,10 @@ func (s *session) checkSlot(ctx context.Context) error {
 		RetainedBytes: h.RetainedBytes, SafeBytes: h.SafeBytes, CatalogXminAge: h.CatalogXminAge,
 	})
 	s.health.Store(h)
-	if h.Timeline != 0 && h.Timeline != s.storedTimeline.Load() {
+	if h.Timeline != 0 && h.Timeline != s.timeline.Load() {
+		// A session on a standby lives through its promotion. Stored before it counts (K6).
 		s.log.Warn("the server's timeline changed under the session", "timeline", h.Timeline)
-		s.storedTimeline.Store(h.Timeline)
+		s.timeline.Store(h.Timeline)
 	}
 	switch {
 	case h.WALStatus == "lost" || h.InvalidationReason != "":

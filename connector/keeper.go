@@ -64,7 +64,6 @@ func (s *session) store(ctx context.Context) error {
 	if mark.XID != 0 {
 		rec.TxID = mark.XID
 	}
-	rec.Timeline = s.storedTimeline.Load()
 	err := s.offsets.Save(ctx, rec)
 	if err == nil {
 		s.record = rec

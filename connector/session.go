@@ -66,6 +66,7 @@ type session struct {
 	record         offsets.Record // the newest that is stored
 	storedSystem   string
 	storedTimeline atomic.Uint32
+	timeline       atomic.Uint32 // the server's, as this session last saw it
 
 	heartMu         sync.Mutex
 	heart           *offsets.Heartbeat

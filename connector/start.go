@@ -238,6 +238,7 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 	s.lastChange = time.Now()
 	s.storedSystem = s.system.SystemID
 	s.storedTimeline.Store(uint32(s.system.Timeline))
+	s.timeline.Store(uint32(s.system.Timeline))
 	s.heart = offsets.NewHeartbeat(offsets.HeartbeatOptions{
 		Connector: s.cfg.Name, Instance: s.c.instance, Interval: s.cfg.HeartbeatInterval,
 		Verify: s.cfg.HeartbeatVerify, Timeout: s.cfg.HeartbeatTimeout,

@@ -221,7 +221,7 @@ func (s *session) keepalive(f capture.Frame) {
 		Stored:        at.Stored,
 		Flushed:       at.Flushed,
 		SystemID:      s.system.SystemID, StoredSystemID: s.storedSystem,
-		Timeline: uint32(s.system.Timeline), StoredTimeline: s.storedTimeline.Load(),
+		Timeline: s.timeline.Load(), StoredTimeline: s.storedTimeline.Load(),
 		PostgreSQL:  s.src.PostgreSQL(),
 		SinceChange: now.Sub(s.lastChange),
 		After:       s.cfg.IdleAdvanceAfter,
