@@ -21,6 +21,7 @@ import (
 type site struct {
 	t      *testing.T
 	pg     *testenv.Postgres
+	broker *testenv.FakeBroker
 	file   string
 	listen string
 	db     string
@@ -30,11 +31,11 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, pg: testenv.SharedPostgres(t, "18")}
 	s.db = testenv.NewDatabase(t, s.pg)
-	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{})
-	if err != nil {
+	var err error
+	if s.broker, err = testenv.StartFakeBroker(testenv.FakeBrokerOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = broker.Close() })
+	t.Cleanup(func() { _ = s.broker.Close() })
 	reg, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +70,7 @@ connectors:
     slot.takeover.timeout.ms: 2000
     table.include.list: public.t
     catalog.check.interval.ms: 200
-`, strings.Join(broker.Addrs(), ","), reg.URL, s.listen, s.pg.Host, s.pg.Port, s.pg.User, dir, s.db)
+`, strings.Join(s.broker.Addrs(), ","), reg.URL, s.listen, s.pg.Host, s.pg.Port, s.pg.User, dir, s.db)
 	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
