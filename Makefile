@@ -7,7 +7,7 @@ SOAK ?= 10m
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help demo build test test-fast test-real test-all lint fmt fuzz
+.PHONY: help demo build test test-fast test-real test-all lint fmt fuzz bench bench-quick
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
@@ -35,6 +35,12 @@ fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 
 lint: ## gofumpt, vet, golangci-lint, go.mod tidiness
 	@bash testenv/stages.sh style
+
+bench: ## Throughput, memory, start beside pg_recvlogical; writes docs/benchmarks.md (15 minutes)
+	@$(GO) run ./testenv/bench -json docs/benchmarks.json -markdown docs/benchmarks.md
+
+bench-quick: ## The same in two minutes, printed only
+	@$(GO) run ./testenv/bench -quick
 
 fmt: ## Format
 	$(GO) run $(GOFUMPT) -w .

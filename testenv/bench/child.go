@@ -186,6 +186,10 @@ func (j *job) system(ctx context.Context) (id string, timeline uint32, err error
 	return id, timeline, err
 }
 
+// pollEvery is how often the connector is asked where it stands: the error of what is measured, and
+// seldom enough not to show in it.
+const pollEvery = 10 * time.Millisecond
+
 // connect runs the connector until the job is done, and stops it.
 func (j *job) connect(ctx context.Context, f *config.File) (res result, err error) {
 	log, err := os.Create(j.Log)
@@ -206,7 +210,7 @@ func (j *job) connect(ctx context.Context, f *config.File) (res result, err erro
 		select {
 		case err := <-done:
 			return res, fmt.Errorf("the connector ended by itself: %w", errors.Join(err, ctx.Err()))
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(pollEvery):
 		}
 		status := c.Status()
 		if res.Started == 0 && status.State != string(connector.StateStarting) {

@@ -96,6 +96,26 @@ func (b *bench) streaming(
 	return f, nil
 }
 
+// kafka measures streaming to a real broker, which is a process of its own on the same processors.
+func (b *bench) kafka(ctx context.Context, p prepared) (err error) {
+	k, err := testenv.StartKafka(ctx, testenv.KafkaOptions{})
+	if err != nil {
+		// The figure is left out, not the others: the machine has no Java, or no way to the jars.
+		fmt.Fprintln(os.Stderr, "bench: no figure with a real Kafka:", err)
+		return nil
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	f, err := b.streaming(ctx, p, "streaming, real Kafka", 1.5, func(j *job) {
+		j.Brokers = k.Bootstrap()
+	})
+	if err != nil {
+		return err
+	}
+	f.What += "; the broker is Apache Kafka on the same cores, and not in the CPU and memory given"
+	b.add(f)
+	return nil
+}
+
 // limit compares a shape's streaming with the server's own decoding.
 func (b *bench) limit(ctx context.Context, p prepared, of Figure) error {
 	var s series

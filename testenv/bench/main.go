@@ -93,6 +93,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	if err := b.measure(ctx, o); err != nil {
 		return err
 	}
+	b.report.LoadAfter = load()
 	return b.write(o)
 }
 
@@ -137,7 +138,8 @@ func (b *bench) measure(ctx context.Context, o *options) error {
 	for _, s := range shapes {
 		rows := o.rowsOf(s)
 		with := s.name == "stream" && o.wants("snapshot")
-		if rows == 0 || !o.wants(s.name) && !with {
+		withKafka := s.name == "stream" && o.wants("kafka") && (!o.quick || o.only != "")
+		if rows == 0 || !o.wants(s.name) && !with && !withKafka {
 			continue
 		}
 		p, err := prepare(ctx, b.pg, s, rows)
@@ -152,6 +154,11 @@ func (b *bench) measure(ctx context.Context, o *options) error {
 		if with {
 			if err := b.snapshot(ctx, p); err != nil {
 				return fmt.Errorf("snapshot: %w", err)
+			}
+		}
+		if withKafka {
+			if err := b.kafka(ctx, p); err != nil {
+				return fmt.Errorf("real Kafka: %w", err)
 			}
 		}
 		if err := b.discard(ctx, p); err != nil {
@@ -222,9 +229,6 @@ func (b *bench) withBroker(ctx context.Context, o *options) (err error) {
 	rows := 5_000_000
 	if b.quick {
 		rows = 1_000_000
-	}
-	if o.rows > 0 {
-		rows = o.rows
 	}
 	s.name, s.perTx = "large", rows
 	p, err := prepare(ctx, b.pg, s, rows)
