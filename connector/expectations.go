@@ -31,6 +31,9 @@ func (s *session) checkExpectations(ctx context.Context, present *offsets.Finger
 		announced[p.Relation.OID] = true
 	}
 	s.findUnmatched(rows)
+	if present.Root {
+		s.findMoved(rows)
+	}
 	var missing []source.Table
 	var unusable, leafNamed []string
 	for _, r := range rows {
@@ -56,6 +59,40 @@ func (s *session) checkExpectations(ctx context.Context, present *offsets.Finger
 		"; or ALTER PUBLICATION "+source.QuoteIdent(present.Name)+
 		" SET (publish_via_partition_root = true) before the first start"))
 	return nil
+}
+
+// findMoved names partitions that came to a captured root with rows in them, or left it: the stream
+// says nothing of either, and the root's topic is not its table any more. One that was made, filled
+// and attached between two looks goes unseen.
+func (s *session) findMoved(rows []catalog.TableRow) {
+	before := s.roots
+	s.roots = make(map[uint32]uint32, len(rows))
+	names := make(map[uint32]string, len(rows))
+	captured := make(map[uint32]bool, len(rows))
+	for _, r := range rows {
+		s.roots[r.OID] = r.RootOID
+		names[r.OID] = r.Schema + "." + r.Name
+		captured[r.OID] = s.cfg.Tables.Captured(r.Schema, r.Name)
+	}
+	for oid, root := range s.roots {
+		old, known := before[oid]
+		if !known || old == root {
+			continue
+		}
+		if captured[root] && root != oid {
+			text := "table " + names[oid] + " was attached to " + names[root] +
+				": rows that it had are not in the topic, unless they are updated"
+			if s.src.Version() < 150000 {
+				text += "; a server before 15 does not send its changes either until the connector " +
+					"is started again"
+			}
+			s.finding("moved/"+names[oid], text)
+		}
+		if captured[old] && old != oid {
+			s.finding("moved/"+names[oid], "table "+names[oid]+" was detached from "+names[old]+
+				": its rows are still in the topic")
+		}
+	}
 }
 
 // findUnmatched names the entries of include lists that match no table.

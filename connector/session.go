@@ -84,6 +84,7 @@ type session struct {
 
 	// Of the watcher.
 	watchCatalog *catalog.Catalog
+	roots        map[uint32]uint32 // of each table, as the last look found it
 	closeWatch   func()
 	lastOutcome  offsets.HeartbeatOutcome
 	health       atomic.Pointer[source.Health]
