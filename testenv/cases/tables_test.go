@@ -81,8 +81,14 @@ func TestK15PartitionedTable(t *testing.T) {
 			`INSERT INTO pr VALUES (3,25,'c')`, `INSERT INTO pr3 VALUES (4,26,'d')`,
 			`CREATE TABLE pr4(id int NOT NULL,k int NOT NULL,v text,PRIMARY KEY(id,k))`,
 			`INSERT INTO pr4 VALUES (5,35,'pre')`,
-			`ALTER TABLE pr ATTACH PARTITION pr4 FOR VALUES FROM (30) TO (40)`,
-			`UPDATE pr SET v='post' WHERE id=5`, `UPDATE pr SET id=18 WHERE id=17`, `TRUNCATE pr`)
+			`ALTER TABLE pr ATTACH PARTITION pr4 FOR VALUES FROM (30) TO (40)`)
+		if r.major == 14 {
+			// Its walsender has pr4 as unpublished from the INSERT on, whatever is attached, and
+			// leaves out all of its changes until the next session: TestK15AttachAndDetach.
+			r.clean(run)
+			run = r.streaming()
+		}
+		r.exec(`UPDATE pr SET v='post' WHERE id=5`, `UPDATE pr SET id=18 WHERE id=17`, `TRUNCATE pr`)
 		events := r.drain(run, "pr")
 		same(t, "event", lines(events),
 			`r NOT_APPLICABLE {id:7 k:7} {id:7 k:7 v:"s7"}`,
@@ -106,6 +112,36 @@ func TestK15PartitionedTable(t *testing.T) {
 	})
 }
 
+// ATTACH and DETACH of filled tables are in no stream (W9): they are findings.
+func TestK15AttachAndDetach(t *testing.T) {
+	onVersions(t, 14, "", func(t *testing.T, r *rig) {
+		r.keys["catalog.check.interval.ms"] = "100"
+		r.exec(k15, `CREATE TABLE pr4(id int NOT NULL,k int NOT NULL,v text,PRIMARY KEY(id,k))`,
+			`INSERT INTO pr4 VALUES (5,35,'pre')`)
+		run := r.streaming()
+		says := func(text string) {
+			t.Helper()
+			r.until(run, text, func() bool {
+				return strings.Contains(strings.Join(run.c.Status().Reasons, "\n"), text)
+			})
+		}
+		// The first look only takes note; a published table that comes shows that it was.
+		r.exec(`CREATE TABLE seen(id int)`)
+		says(`"seen"`)
+		r.exec(`ALTER TABLE pr ATTACH PARTITION pr4 FOR VALUES FROM (30) TO (40)`)
+		says("table public.pr4 was attached to public.pr: rows that it had are not in the topic")
+		if r.major == 14 {
+			says("until the connector is started again")
+		}
+		r.exec(`ALTER TABLE pr DETACH PARTITION pr1`)
+		says("table public.pr1 was detached from public.pr: its rows are still in the topic")
+		if !run.c.Status().Ready {
+			t.Log("not ready:", run.c.Status().Reasons)
+		}
+		r.clean(run)
+	})
+}
+
 // Leaves with other identities than their root: what the stream cannot tell apart is never called
 // a full old row.
 func TestK15IdentitiesOfLeaves(t *testing.T) {
@@ -113,7 +149,9 @@ func TestK15IdentitiesOfLeaves(t *testing.T) {
 		r.exec(k15, `ALTER TABLE pr REPLICA IDENTITY FULL`, `ALTER TABLE pr1 REPLICA IDENTITY FULL`)
 		run := r.streaming()
 		r.exec(`UPDATE pr SET v='b' WHERE id=7`, `UPDATE pr SET v='b' WHERE id=17`,
-			`DELETE FROM pr`, `ALTER TABLE pr2 REPLICA IDENTITY FULL`, `INSERT INTO pr VALUES (8,18,'c')`,
+			`DELETE FROM pr`)
+		r.caughtUp(run) // the leaves' identities come from the catalog until the stream announces them
+		r.exec(`ALTER TABLE pr2 REPLICA IDENTITY FULL`, `INSERT INTO pr VALUES (8,18,'c')`,
 			`UPDATE pr SET v=NULL`)
 		got := lines(r.drain(run, "pr"))
 		same(t, "event", got[2:8],
