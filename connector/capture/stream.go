@@ -99,7 +99,8 @@ func (s *Stream) Next(ctx context.Context) (Frame, error) {
 
 // Age tells how old what the stream carries is, by the server's own clock: a frame's ServerMicros
 // less the commit time of its transaction. A backlog is read with fewer and larger reads. It is for
-// the goroutine that calls Next.
+// the goroutine that calls Next. A standby's clock may not be its primary's: what a wrong age costs
+// is a wait of some milliseconds.
 func (s *Stream) Age(age time.Duration) { s.sock.pace.late = age >= lateAfter }
 
 // OnWait has f called each time that Next is about to read from the network, and so perhaps to
