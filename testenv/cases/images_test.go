@@ -14,12 +14,12 @@ const c18 = `CREATE TABLE c18(id int PRIMARY KEY, v int, big text, doc jsonb, nu
 	ALTER TABLE c18 ALTER big SET STORAGE EXTERNAL, ALTER doc SET STORAGE EXTERNAL`
 
 func c18Row(id int) string {
-	return fmt.Sprintf(`INSERT INTO c18 SELECT %d,1,repeat(md5('x'),300),to_jsonb(repeat(md5('y'),300)),NULL`,
-		id)
+	return fmt.Sprintf(`INSERT INTO c18 SELECT %d, 1, repeat(md5('x'),300),
+		to_jsonb(repeat(md5('y'),300)), NULL`, id)
 }
 
-// The log repeats no out-of-line value that an UPDATE left alone: flagged, not null; what is null is
-// null. Connector suite: TestWhatIsKnownOfTheOldRow has the shapes with one such column.
+// The log repeats no out-of-line value that an UPDATE left alone: flagged, not null; what is null
+// is null. Connector suite: TestWhatIsKnownOfTheOldRow has the shapes with one such column.
 func TestK09UnchangedToastUnderDefault(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(c18, c18Row(5))
@@ -76,7 +76,8 @@ func TestK10UnchangedToastUnderFull(t *testing.T) {
 			`d KEY {id:2} old{id:2}`, `x {id:2}`,
 			`c KEY {id:3} {big:- doc:? id:3 nul:- v:2} old{id:2}`,
 			`u ABSENT {id:3} {big:- doc:? id:3 nul:- v:7}`,
-			`u FULL {id:3} {big:- doc:<9602> id:3 nul:- v:8} before{big:- doc:<9602> id:3 nul:- v:7} old{id:3}`,
+			`u FULL {id:3} {big:- doc:<9602> id:3 nul:- v:8}`+
+				` before{big:- doc:<9602> id:3 nul:- v:7} old{id:3}`,
 			`d FULL {id:3} before{big:- doc:<9602> id:3 nul:- v:8} old{id:3}`, `x {id:3}`)
 		if n := len(r.schemas(r.topic("c18") + "-value")); n != 1 {
 			t.Errorf("%d versions of the schema: it depends on the replica identity", n)
@@ -99,7 +100,7 @@ func TestK11DeleteWithNotNullColumns(t *testing.T) {
 	})
 }
 
-// table returns a table's rows as fold prints them: keys are the rows' ids.
+// foldsTo holds what a table's topic folds to against the table, whose rows sql prints like fold.
 func (r *rig) foldsTo(run *running, table, sql string) {
 	r.t.Helper()
 	got := fold(r.t, r.drain(run, table))
@@ -206,8 +207,9 @@ func TestK13IdentitiesThatCannotServe(t *testing.T) {
 		if strings.Contains(text, "fine") {
 			t.Error(text)
 		}
+		// The application's statements go on.
 		for _, table := range []string{"dropped", "deferred", "nokey", "nothing"} {
-			r.exec(`INSERT INTO `+table+` SELECT 1 FROM generate_series(1,0)`, `DELETE FROM `+table) // the application's
+			r.exec(`INSERT INTO `+table+` SELECT 1 FROM generate_series(1,0)`, `DELETE FROM `+table)
 		}
 	})
 }

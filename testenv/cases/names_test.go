@@ -86,7 +86,8 @@ func TestK07GeneratedColumnsUnderFull(t *testing.T) {
 			text := r.ends(r.start(), fault.ReplicaIdentityUnusable, "public.g, public.v",
 				"publish_generated_columns")
 			r.exec(`UPDATE g SET a = 3`, `DELETE FROM v`)
-			r.exec(`CREATE PUBLICATION dbz_publication FOR TABLE g WITH (publish_generated_columns = stored)`)
+			r.exec(`CREATE PUBLICATION dbz_publication FOR TABLE g
+				WITH (publish_generated_columns = stored)`)
 			r.keys["table.include.list"], r.keys["publication.name"] = `public\.g`, "dbz_publication"
 			run := r.streaming()
 			r.exec(`UPDATE g SET a = 4`)

@@ -97,7 +97,8 @@ func TestK18RowLargerThanTheTopicTakes(t *testing.T) {
 		r.exec(fmt.Sprintf(`INSERT INTO c35 SELECT 1,`+huge, 28000)) // 896 000 bytes: fits
 		before := r.lsn(`SELECT pg_current_wal_insert_lsn()::text`)
 		r.exec(fmt.Sprintf(`INSERT INTO c35 SELECT 2,`+huge, 60000), `INSERT INTO c35 VALUES (3,'after')`)
-		text := r.ends(run, fault.RecordTooLarge, "shop.public.c35", "max.message.bytes", "1000000", "192")
+		text := r.ends(run, fault.RecordTooLarge, "shop.public.c35", "max.message.bytes",
+			"1000000", "192")
 		same(t, "event", lines(r.read(r.topic("c35"))), `r NOT_APPLICABLE {id:0} {id:0 p:"ok"}`,
 			`c NOT_APPLICABLE {id:1} {id:1 p:<896000>}`)
 		slot := `SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = $1`

@@ -80,7 +80,10 @@ func newRig(t *testing.T, pg *testenv.Postgres) *rig {
 // newRigIn is newRig on a database that exists.
 func newRigIn(t *testing.T, pg *testenv.Postgres, db string) *rig {
 	t.Helper()
-	r := &rig{t: t, pg: pg, db: db, keys: map[string]string{}, worker: map[string]string{}, log: &lockedBuffer{}}
+	r := &rig{
+		t: t, pg: pg, db: db, keys: map[string]string{}, worker: map[string]string{},
+		log: &lockedBuffer{},
+	}
 	var err error
 	if r.broker, err = testenv.StartFakeBroker(testenv.FakeBrokerOptions{}); err != nil {
 		t.Fatal(err)

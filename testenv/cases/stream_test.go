@@ -14,7 +14,8 @@ func TestK19SavepointsInALargeTransaction(t *testing.T) {
 		r.exec(`ALTER DATABASE `+r.db+` SET logical_decoding_work_mem = '64kB'`,
 			`CREATE TABLE c37(id int PRIMARY KEY, v text)`)
 		run := r.streaming()
-		r.exec(`BEGIN; INSERT INTO c37 SELECT g,repeat('x',100) FROM generate_series(1,400) g; SAVEPOINT a;
+		r.exec(`BEGIN; INSERT INTO c37 SELECT g,repeat('x',100) FROM generate_series(1,400) g;
+			SAVEPOINT a;
 			INSERT INTO c37 SELECT g,repeat('y',100) FROM generate_series(1001,1400) g; ROLLBACK TO a;
 			INSERT INTO c37 SELECT g,'z' FROM generate_series(2001,2005) g; COMMIT`,
 			`BEGIN; INSERT INTO c37 VALUES (99999,'never'); ROLLBACK`)
@@ -98,8 +99,8 @@ func TestK20MessageKinds(t *testing.T) {
 		var messages []string
 		for _, e := range r.read("shop.message") {
 			m := row(e.value["message"])
-			messages = append(messages, fmt.Sprint(e.value["op"], " ", inner(m["prefix"]), " ", show(m["content"]),
-				" in a transaction: ", e.value["source"].(map[string]any)["txId"] != nil))
+			messages = append(messages, fmt.Sprint(e.value["op"], " ", inner(m["prefix"]), " ",
+				show(m["content"]), " in a transaction: ", e.value["source"].(map[string]any)["txId"] != nil))
 		}
 		same(t, "message", messages, `m ctx 0x6e6f77 in a transaction: false`,
 			`m ctx 0x7478 in a transaction: true`, `m ctx 0x6b657074 in a transaction: false`,
@@ -114,7 +115,7 @@ func TestK20MessageKinds(t *testing.T) {
 	})
 }
 
-// Names of slots and publications: connector's TestASlotOfAnotherKindIsRefused has the foreign slots.
+// Names of slots and publications. Foreign slots: connector's TestASlotOfAnotherKindIsRefused.
 func TestK27Names(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c50(id int PRIMARY KEY)`, `INSERT INTO c50 VALUES (1)`)

@@ -265,7 +265,7 @@ func TestK06Vector(t *testing.T) {
 	})
 }
 
-// Nobody's schema names columns twice, and none is left out.
+// hasNoColumn fails if a version of a subject's schema has one of the columns.
 func (r *rig) hasNoColumn(subject string, columns ...string) {
 	r.t.Helper()
 	for _, text := range r.schemas(subject) {
