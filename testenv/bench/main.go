@@ -32,6 +32,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "figures to measure, parted by commas; empty: all")
 	flag.StringVar(&o.json, "json", "", "file for the report as JSON")
 	flag.StringVar(&o.markdown, "markdown", "", "file for the report as a page")
+	flag.StringVar(&o.render, "render", "", "measure nothing: make the page of this JSON report")
 	flag.StringVar(&o.profile, "profile", "", "directory for the connector's CPU profiles")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -51,6 +52,7 @@ type options struct {
 	quick                         bool
 	runs, rows                    int
 	only, json, markdown, profile string
+	render                        string
 }
 
 func (o *options) wants(name string) bool {
@@ -58,6 +60,9 @@ func (o *options) wants(name string) bool {
 }
 
 func (o *options) run(ctx context.Context) (err error) {
+	if o.render != "" {
+		return o.renderAgain()
+	}
 	dir, err := os.MkdirTemp("", "tidemark-bench")
 	if err != nil {
 		return err
@@ -95,6 +100,19 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	b.report.LoadAfter = load()
 	return b.write(o)
+}
+
+// renderAgain makes the page of an earlier run.
+func (o *options) renderAgain() error {
+	text, err := os.ReadFile(o.render)
+	if err != nil {
+		return err
+	}
+	b := bench{report: &Report{}}
+	if err := json.Unmarshal(text, b.report); err != nil {
+		return err
+	}
+	return b.write(&options{markdown: o.markdown})
 }
 
 func (b *bench) write(o *options) error {

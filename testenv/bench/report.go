@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -96,6 +97,18 @@ func load() string {
 	return strings.Join(strings.Fields(string(text))[:3], " ")
 }
 
+// busy says that others wanted the processors too: more were waiting before the run, or at its end,
+// than there are.
+func (r *Report) busy() bool {
+	for _, text := range []string{r.Load, r.LoadAfter} {
+		first, _, _ := strings.Cut(text, " ")
+		if v, err := strconv.ParseFloat(first, 64); err == nil && v > 2*float64(r.Cores) {
+			return true
+		}
+	}
+	return false
+}
+
 // number prints a value as a person reads it.
 func number(v float64) string {
 	switch {
@@ -121,6 +134,10 @@ func (r *Report) markdown(w io.Writer) {
 	fmt.Fprintf(w, "- commit %s, %s\n- %s, %d cores; load before and after: %s, %s\n"+
 		"- %s, PostgreSQL %s\n- baseline: %s\n\n", r.Commit, r.Date, r.Machine, r.Cores, r.Load,
 		r.LoadAfter, r.Go, r.Server, r.Baseline)
+	if r.busy() {
+		fmt.Fprint(w, "**The machine did other work during this run.** The targets are for one that "+
+			"does not,\nand these ratios say little about it.\n\n")
+	}
 	fmt.Fprint(w, "| figure | min | median | max | against | ratio | target |\n"+
 		"|---|---|---|---|---|---|---|\n")
 	for _, f := range r.Figures {
