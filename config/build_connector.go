@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -70,12 +71,30 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 	if c.SnapshotMode == "never" {
 		c.SnapshotMode = "no_data"
 	}
-	if s.enum("exactly.once.support") == "requested" {
-		s.warn("exactly.once.support", s.values["exactly.once.support"].line,
-			"counts as disabled: events come at least once, with a position to drop repeats by")
-	}
+	s.exactlyOnce(c)
 	s.checkNames(c)
 	return c
+}
+
+// exactlyOnce reads the keys of exactly.once. A Kafka transaction must be over long before the
+// broker gives it up.
+func (s *section) exactlyOnce(c *Connector) {
+	switch s.enum("exactly.once.support") {
+	case "requested":
+		s.warn("exactly.once.support", s.values["exactly.once.support"].line,
+			"counts as disabled: events come at least once, with a position to drop repeats by")
+	case "required":
+		c.ExactlyOnce = true
+	}
+	c.ExactlyOnceBytes = min(s.integer("exactly.once.batch.bytes"), c.MaxQueueBytes)
+	c.ExactlyOnceEvery = s.duration("exactly.once.batch.ms")
+	if most := c.Producer.TransactionTimeout / 4; c.ExactlyOnce && c.ExactlyOnceEvery > most {
+		v := s.values["exactly.once.batch.ms"]
+		s.violate("exactly.once.batch.ms", v.line,
+			strconv.FormatInt(c.ExactlyOnceEvery.Milliseconds(), 10),
+			"at most a fourth of producer.override.transaction.timeout.ms, "+
+				strconv.FormatInt(most.Milliseconds(), 10), "")
+	}
 }
 
 // checkNames checks the names that other systems have rules for.

@@ -240,3 +240,25 @@ func TestAConnectorsProducerOverridesTheWorkers(t *testing.T) {
 		t.Errorf("flush %v %v", a.OffsetFlush, b.OffsetFlush)
 	}
 }
+
+func TestAKafkaTransactionIsOverLongBeforeItsTimeout(t *testing.T) {
+	worker, connector := base()
+	connector["exactly.once.support"] = "required"
+	connector["exactly.once.batch.ms"] = "15000"
+	connector["exactly.once.batch.bytes"] = "1073741824"
+	f, _, err := FromMaps(worker, map[string]map[string]string{"c": connector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := f.Connectors[0]; !c.ExactlyOnce || c.ExactlyOnceEvery != 15*time.Second ||
+		c.ExactlyOnceBytes != c.MaxQueueBytes {
+		t.Errorf("%v, every %v, %d bytes", c.ExactlyOnce, c.ExactlyOnceEvery, c.ExactlyOnceBytes)
+	}
+	connector["exactly.once.batch.ms"] = "15001"
+	_, _, err = FromMaps(worker, map[string]map[string]string{"c": connector})
+	const want = "exactly.once.batch.ms: found 15001, wanted at most a fourth of " +
+		"producer.override.transaction.timeout.ms, 15000"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

@@ -78,7 +78,9 @@ type Connector struct {
 	SnapshotMode        string // initial, no_data, initial_only
 	SnapshotLockTimeout time.Duration
 
-	ExactlyOnce          bool // always false until exactly.once.support: required is built
+	ExactlyOnce          bool  // exactly.once.support: required
+	ExactlyOnceBytes     int64 // a Kafka transaction's size, at most MaxQueueBytes
+	ExactlyOnceEvery     time.Duration
 	OffsetFlush          time.Duration
 	HeartbeatInterval    time.Duration // 0: off
 	HeartbeatVerify      time.Duration // 0: off

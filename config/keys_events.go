@@ -115,18 +115,28 @@ var topicKeys = []Key{
 	ignored(InConnector, "topic.cache.size", "10000", "Names kept.", "names are made once a table"),
 	{
 		Name: "exactly.once.support", Scope: InConnector, Class: Supported, Type: Enum,
-		Default: "disabled", Theirs: "requested", Enum: []string{"disabled", "requested"},
-		Instead: map[string]string{
-			"required": "not in this version: set disabled; events carry a position by which a " +
-				"consumer drops repeats",
-		},
-		Meaning: "Rows and position in one Kafka transaction. requested counts as disabled.",
-		Why:     "at least once, with the pair to drop repeats by, is what this version does",
+		Default: "disabled", Theirs: "requested",
+		Enum: []string{"disabled", "requested", "required"},
+		Meaning: "required: events and position in one Kafka transaction, so that a read_committed " +
+			"consumer sees each event once. requested counts as disabled.",
+		Why: "at least once, with the pair to drop repeats by, is faster and enough for most",
+	},
+	{
+		Name: "exactly.once.batch.bytes", Scope: InConnector, Class: Supported, Type: Bytes,
+		Default: "4194304", Bounds: &Bounds{1024, 1 << 30},
+		Meaning: "A Kafka transaction is committed when its events reach this size, at the end of a " +
+			"source transaction; one that is larger itself is split. At most max.queue.bytes.",
+	},
+	{
+		Name: "exactly.once.batch.ms", Scope: InConnector, Class: Supported, Type: Duration,
+		Default: "500", Bounds: &Bounds{1, 60_000},
+		Meaning: "A Kafka transaction is committed when it is this old, and at once when the stream " +
+			"goes quiet. At most a fourth of transaction.timeout.ms.",
 	},
 	ignored(InConnector, "transaction.boundary", "poll", "Where Kafka transactions end.",
-		"there are none with exactly.once.support disabled"),
+		"exactly.once.batch.bytes and exactly.once.batch.ms say it"),
 	ignored(InConnector, "transaction.boundary.interval.ms", "", "Length of transactions.",
-		"there are none with exactly.once.support disabled"),
+		"exactly.once.batch.ms says it"),
 	accepted(InConnector, "extended.headers.enabled", "true", "Headers __debezium.context.*.",
 		"headers.enable switches tidemark's own headers, which tell the position", "false"),
 }

@@ -211,7 +211,8 @@ var notDefault = map[string]string{
 	"errors.retry.delay.max.ms": "1", "max.queue.bytes": "1048577",
 	"compression.type": "zstd", "linger.ms": "6", "max.request.size": "2000000",
 	"delivery.timeout.ms": "130000", "request.timeout.ms": "31000",
-	"transaction.timeout.ms": "61000",
+	"transaction.timeout.ms": "61000", "exactly.once.support": "required",
+	"exactly.once.batch.bytes": "1025", "exactly.once.batch.ms": "501",
 }
 
 // noEffectAlone are supported keys that do nothing without others, or have one legal value; tests
@@ -220,7 +221,6 @@ var noEffectAlone = []string{
 	"sasl.mechanism", "sasl.jaas.config", "ssl.truststore.location", "ssl.truststore.type",
 	"basic.auth.credentials.source", "schema.registry.ssl.truststore.location",
 	"schema.registry.ssl.truststore.type", "name", "database.sslrootcert", "on.slot.gap",
-	"exactly.once.support",
 }
 
 func TestEverySupportedKeyChangesTheSettings(t *testing.T) {

@@ -136,9 +136,8 @@ func TestOneViolationEach(t *testing.T) {
 			"version: set initial; when history is missing the connector stops and says so"),
 		c("snapshot.mode: sometimes", `snapshot.mode: found "sometimes", wanted initial, no_data, `+
 			"never or initial_only"),
-		c("exactly.once.support: required", `exactly.once.support: found "required"; refused: not `+
-			"in this version: set disabled; events carry a position by which a consumer drops "+
-			"repeats"),
+		c("exactly.once.support: always", `exactly.once.support: found "always", wanted disabled, `+
+			"requested or required"),
 		c("on.slot.gap: resnapshot", `on.slot.gap: found "resnapshot"; refused: not in this `+
 			"version: set fail, and take a new snapshot by hand"),
 		c("reselect.unavailable.values: true", `reselect.unavailable.values: found "true"; `+

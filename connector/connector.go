@@ -115,6 +115,11 @@ func (c *Connector) runSession(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
+	return s.explainFence(c.through(ctx, s))
+}
+
+// through takes an open session through its life.
+func (c *Connector) through(ctx context.Context, s *session) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}

@@ -30,10 +30,21 @@
 // START_REPLICATION (the slot is ours); offsets producer initialised (an earlier owner is fenced);
 // offsets topic read to its end; second look; snapshot, if one is due; first frame.
 //
+// # Exactly once
+//
+// With exactly.once.support: required (exactly.go) the producer of events is the offsets writer:
+// one transactional client, initialised where the fence is, and a new one at each. A Kafka
+// transaction holds events and the record that says how far they go, and what is told to the
+// Tracker, and then to the slot, is its commit. Pump, keeper and whoever saves the record commit
+// it, one at a time. Nothing is retried: an error, or an outcome that is not known, ends the
+// session, and the next one fences and reads what is there. In a source transaction that was
+// split, an offsets.Cut leaves out what is done.
+//
 // # Goroutines of a session
 //
 //	pump     reads frames, decodes, encodes, produces; owns tables, decode.Session, the queue
-//	keeper   stores positions, tells the status sender; owns the Store and the Positions
+//	keeper   stores positions, tells the status sender; owns the Store and the Positions (exactly
+//	         once: it commits what has waited long enough)
 //	watcher  heartbeats and the catalog check on the ordinary connection; owns that connection
 //	status   capture's own: sends status updates on its clock, never waits for anything else
 //	promises franz-go's own: release buffers, count down the Tracker's transactions

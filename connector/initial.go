@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,7 +48,7 @@ func (s *session) snapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, endGuard := s.guardSnapshot(ctx)
+	guarded, endGuard := s.guardSnapshot(ctx)
 	defer endGuard()
 	for attempt := 0; len(published) > 0; attempt++ {
 		if attempt == maxAttempts {
@@ -56,8 +57,8 @@ func (s *session) snapshot(ctx context.Context) error {
 				len(published), maxAttempts)).With(published[0].Relation.Name+" among them",
 				"a table that stands still for a moment", "start again when they are quiet")
 		}
-		if published, err = s.attempt(ctx, published); err != nil {
-			if cause := context.Cause(ctx); cause != nil && fault.CodeOf(cause) != fault.Internal {
+		if published, err = s.attempt(guarded, published); err != nil {
+			if cause := context.Cause(guarded); cause != nil && fault.CodeOf(cause) != fault.Internal {
 				return cause
 			}
 			return err
@@ -68,27 +69,34 @@ func (s *session) snapshot(ctx context.Context) error {
 }
 
 // guardSnapshot looks at the catalog while a snapshot is read, and ends the context when the slot
-// is lost meanwhile: hours of reading would be for nothing.
+// is lost meanwhile: hours of reading would be for nothing. It also sees to it that a Kafka
+// transaction does not grow old while rows come slowly.
 func (s *session) guardSnapshot(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	if s.cfg.CatalogCheck <= 0 {
-		return ctx, func() { cancel(nil) }
-	}
 	stop, end := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for sleep(stop, s.cfg.CatalogCheck) {
-			if err := s.catalogCheck(stop); err != nil && stop.Err() == nil {
-				cancel(err)
-				return
+	var running sync.WaitGroup
+	if s.cfg.CatalogCheck > 0 {
+		running.Go(func() {
+			for sleep(stop, s.cfg.CatalogCheck) {
+				if err := s.catalogCheck(stop); err != nil && stop.Err() == nil {
+					cancel(err)
+					return
+				}
 			}
-		}
-	}()
+		})
+	}
+	if s.exact != nil {
+		running.Go(func() {
+			if err := s.exact.tend(stop, ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
 	return ctx, func() {
 		end()
-		<-done
+		running.Wait()
 		s.dropWatchCatalog()
+		cancel(nil)
 	}
 }
 
@@ -251,8 +259,10 @@ func (s *session) readTable(
 	if err != nil {
 		return err
 	}
-	if err := s.producer.Flush(ctx); err != nil {
-		return err
+	if s.exact == nil { // else the rows and the table's state are in one transaction
+		if err := s.producer.Flush(ctx); err != nil {
+			return err
+		}
 	}
 	s.log.Info("table read", "table", tableName(p.Relation), "rows", rows,
 		"seconds", time.Since(began).Seconds())

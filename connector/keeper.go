@@ -36,7 +36,17 @@ func (s *session) keep(stop, ctx context.Context) error {
 		}
 		s.sample()
 		now := time.Now()
-		quiet := now.UnixNano()-s.lastData.Load() >= int64(quietAfter) && !s.tracker.Outstanding()
+		quiet := now.UnixNano()-s.lastData.Load() >= int64(quietAfter)
+		if s.exact != nil {
+			if err := s.exact.tick(ctx, quiet); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			continue
+		}
+		quiet = quiet && !s.tracker.Outstanding()
 		if s.tracker.Confirmed() == s.positions.Snapshot().Stored ||
 			!quiet && now.Sub(last) < s.cfg.OffsetFlush {
 			continue
@@ -72,13 +82,21 @@ func (s *session) store(ctx context.Context) error {
 	if err != nil {
 		return s.explainFence(err)
 	}
-	if err := s.positions.Store(mark.LSN); err != nil {
+	return s.told(mark.LSN)
+}
+
+// told tells the slot a position that the offsets topic has.
+func (s *session) told(lsn offsets.LSN) error {
+	if err := s.positions.Confirm(lsn); err != nil {
 		return err
 	}
-	if err := s.positions.Flush(mark.LSN); err != nil {
+	if err := s.positions.Store(lsn); err != nil {
 		return err
 	}
-	s.stream.SetFlushed(mark.LSN)
+	if err := s.positions.Flush(lsn); err != nil {
+		return err
+	}
+	s.stream.SetFlushed(lsn)
 	now := time.Now()
 	s.heartbeat(func(h *offsets.Heartbeat) { h.Progress(now) })
 	return nil
@@ -87,6 +105,9 @@ func (s *session) store(ctx context.Context) error {
 // saveRecord stores a change of the record that is not a position: an intent, a table's snapshot,
 // a fingerprint. change sees the newest record.
 func (s *session) saveRecord(ctx context.Context, change func(*offsets.Record)) error {
+	if s.exact != nil {
+		return s.exact.save(ctx, change)
+	}
 	s.recordMu.Lock()
 	defer s.recordMu.Unlock()
 	rec := s.record
@@ -111,7 +132,7 @@ func (s *session) explainFence(err error) error {
 	slot, slotErr := s.src.Slot(ctx, s.cfg.SlotName)
 	if slotErr == nil && slot != nil && slot.Active && uint32(slot.ActivePID) == s.pid {
 		return fault.Wrap(fault.BrokerUnreachable,
-			"the broker had given up our own transaction on the offsets topic", err)
+			"the broker had given up our own transaction", err)
 	}
 	return err
 }

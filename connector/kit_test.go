@@ -147,7 +147,7 @@ func (r *rig) walsender() string {
 // all returns the events of a topic that are there now, in order of arrival.
 func (r *rig) all(topic string) []event {
 	r.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...))
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs()...))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func (r *rig) all(topic string) []event {
 func (r *rig) store() *offsets.Store {
 	r.t.Helper()
 	s, err := offsets.OpenStore(r.t.Context(), offsets.StoreOptions{
-		ClientOpts: []kgo.Opt{kgo.SeedBrokers(r.broker.Addrs()...)},
+		ClientOpts: []kgo.Opt{kgo.SeedBrokers(r.addrs()...)},
 		Topic:      "tidemark-offsets", Connector: "c1", Prefix: "shop", Partitions: 1, Replication: 1,
 	})
 	if err != nil {
@@ -224,13 +224,20 @@ func (r *rig) hold() (release func()) {
 // refuse makes the broker answer produce requests of events that which selects with an error that
 // the client tries again after.
 func (r *rig) refuse(which func(*kmsg.ProduceRequest) bool) (release func()) {
+	return r.refuseAny(func(req *kmsg.ProduceRequest) bool {
+		return req.TransactionID == nil && which(req)
+	})
+}
+
+// refuseAny is refuse for requests of transactions as well.
+func (r *rig) refuseAny(which func(*kmsg.ProduceRequest) bool) (release func()) {
 	var on atomic.Bool
 	on.Store(true)
 	cluster := r.broker.Cluster()
 	cluster.ControlKey(0, func(k kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		req := k.(*kmsg.ProduceRequest)
-		if !on.Load() || req.TransactionID != nil || !which(req) {
+		if !on.Load() || !which(req) {
 			return nil, nil, false
 		}
 		return refuseProduce(req), nil, true

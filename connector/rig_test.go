@@ -27,6 +27,10 @@ import (
 
 // TestMain lets more tests run at a time than there are processors: they mostly wait for servers.
 func TestMain(m *testing.M) {
+	if file := os.Getenv(childConfig); file != "" {
+		runChild(file)
+		return
+	}
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == fmt.Sprint(runtime.GOMAXPROCS(0)) {
 		_ = flag.Set("test.parallel", "6")
@@ -44,6 +48,7 @@ type rig struct {
 	registry *testenv.FakeRegistry
 	extra    map[string]string // connector keys over the defaults
 	log      *lockedBuffer
+	kafka    *testenv.Kafka // in the broker's place, when it is not nil
 }
 
 func newRig(t *testing.T, version string) *rig {
@@ -96,7 +101,25 @@ func (r *rig) query(sql string, args ...any) (out string) {
 // slot is the slot's name: slots are the server's, not the database's.
 func (r *rig) slot() string { return "s_" + r.db }
 
+// addrs are the brokers'.
+func (r *rig) addrs() []string {
+	if r.kafka != nil {
+		return r.kafka.Addrs()
+	}
+	return r.broker.Addrs()
+}
+
 func (r *rig) settings() *config.File {
+	r.t.Helper()
+	f, _, err := config.Load(r.configuration(), nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return f
+}
+
+// configuration writes the configuration's file and returns its path.
+func (r *rig) configuration() string {
 	r.t.Helper()
 	keys := map[string]string{
 		"topic.prefix":      "shop",
@@ -111,7 +134,7 @@ func (r *rig) settings() *config.File {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "worker:\n  bootstrap.servers: \"%s\"\n  schema.registry.url: %q\n",
-		strings.Join(r.broker.Addrs(), ","), r.registry.URL)
+		strings.Join(r.addrs(), ","), r.registry.URL)
 	b.WriteString("  http.listen: \"\"\nconnectors:\n  c1:\n")
 	for k, v := range keys {
 		fmt.Fprintf(&b, "    %s: \"%s\"\n", k, v)
@@ -120,11 +143,7 @@ func (r *rig) settings() *config.File {
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		r.t.Fatal(err)
 	}
-	f, _, err := config.Load(file, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return f
+	return file
 }
 
 // running is a connector that runs; stop ends it in order and returns what Run returned.
@@ -218,12 +237,29 @@ func (r *rig) read(topic string, n int) []event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...), kgo.ConsumeTopics(topic),
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs()...), kgo.ConsumeTopics(topic),
 		kgo.UnknownTopicRetries(-1), kgo.MetadataMinAge(50*time.Millisecond))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer client.Close()
+	toEvent := r.toEvent(ctx)
+	var out []event
+	for len(out) < n {
+		fetches := client.PollFetches(ctx)
+		if ctx.Err() != nil {
+			r.t.Fatalf("%d of %d events of %s came\nlog:\n%s", len(out), n, topic, r.log.String())
+		}
+		fetches.EachRecord(func(rec *kgo.Record) {
+			out = append(out, toEvent(rec))
+		})
+	}
+	return out
+}
+
+// toEvent returns what decodes a record.
+func (r *rig) toEvent(ctx context.Context) func(*kgo.Record) event {
+	r.t.Helper()
 	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
 	if err != nil {
 		r.t.Fatal(err)
@@ -249,27 +285,19 @@ func (r *rig) read(topic string, n int) []event {
 		}
 		return v
 	}
-	var out []event
-	for len(out) < n {
-		fetches := client.PollFetches(ctx)
-		if ctx.Err() != nil {
-			r.t.Fatalf("%d of %d events of %s came\nlog:\n%s", len(out), n, topic, r.log.String())
+	return func(rec *kgo.Record) event {
+		e := event{
+			topic: rec.Topic, partition: rec.Partition, key: decode(rec.Key),
+			headers: map[string]string{},
 		}
-		fetches.EachRecord(func(rec *kgo.Record) {
-			e := event{
-				topic: rec.Topic, partition: rec.Partition, key: decode(rec.Key),
-				headers: map[string]string{},
-			}
-			if v := decode(rec.Value); v != nil {
-				e.value = v.(map[string]any)
-			}
-			for _, h := range rec.Headers {
-				e.headers[h.Key] = string(h.Value)
-			}
-			out = append(out, e)
-		})
+		if v := decode(rec.Value); v != nil {
+			e.value = v.(map[string]any)
+		}
+		for _, h := range rec.Headers {
+			e.headers[h.Key] = string(h.Value)
+		}
+		return e
 	}
-	return out
 }
 
 type lockedBuffer struct {

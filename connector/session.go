@@ -38,6 +38,7 @@ type session struct {
 	offsets  *offsets.Store
 	queue    *deliver.Queue
 	producer *deliver.Producer
+	exact    *exactly      // nil: at least once
 	rep      *capture.Conn // until START_REPLICATION
 	stream   *capture.Stream
 	pid      uint32 // of our walsender
@@ -56,6 +57,7 @@ type session struct {
 	clock      clock
 	lastCommit offsets.LSN
 	lastChange time.Time
+	commits    context.Context // of Kafka transactions: it outlives the grace of a stop
 
 	tracker   *offsets.Tracker
 	positions *offsets.Positions
@@ -146,16 +148,44 @@ func (s *session) open(ctx context.Context) error {
 	s.onClose(s.offsets.Close)
 	s.queue = deliver.NewQueue(s.cfg.MaxQueueBytes, s.metrics.Backpressure)
 	s.metrics.QueueLimit(s.cfg.MaxQueueBytes)
+	if s.cfg.ExactlyOnce {
+		s.exact = &exactly{s: s} // its producer is made by fence
+		return nil
+	}
+	return s.newProducer(ctx, nil)
+}
+
+// newProducer makes the producer of events.
+func (s *session) newProducer(ctx context.Context, t *deliver.Transactions) (err error) {
 	// Delivery must outlive the request to stop, for what is in flight to be confirmed.
 	s.producer, err = deliver.New(context.WithoutCancel(ctx), deliver.Options{
-		Kafka: w.Kafka, Producer: s.cfg.Producer, Creation: s.cfg.TopicCreation,
-		Queue: s.queue, Logger: s.log,
+		Kafka: s.c.worker.Kafka, Producer: s.cfg.Producer, Creation: s.cfg.TopicCreation,
+		Queue: s.queue, Logger: s.log, Transactions: t,
 	})
 	if err != nil {
 		return err
 	}
 	s.onClose(s.producer.Close)
 	return nil
+}
+
+// fence makes the broker refuse every earlier writer of the connector's record; in exactly-once
+// mode that is the producer of events too, a new one at each fence.
+func (s *session) fence(ctx context.Context) error {
+	if s.exact == nil {
+		return s.offsets.Fence(ctx)
+	}
+	if s.producer != nil {
+		s.producer.Close()
+	}
+	err := s.newProducer(ctx, &deliver.Transactions{
+		ID: offsets.TransactionalID(s.cfg.Name), Timeout: s.cfg.Producer.TransactionTimeout,
+		Offsets: s.c.worker.OffsetTopic,
+	})
+	if err != nil {
+		return err
+	}
+	return s.offsets.FenceWith(ctx, s.producer)
 }
 
 // prepare builds the encoder and the tables of the pump; history is the record's.
@@ -201,6 +231,11 @@ func (s *session) run(ctx context.Context) error {
 	stop, endWaits := context.WithCancel(ctx)
 	defer endWaits()
 	defer context.AfterFunc(gctx, endWaits)()
+	commits, endCommits := context.WithCancel(gctx)
+	defer endCommits()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace+drainTimeout, endCommits) })()
+	s.commits = commits
+	s.exact.stream()
 	g.Go(func() error { return s.watch(gctx) })
 	keeping, endKeep := context.WithCancel(gctx)
 	saving, endSaving := context.WithCancel(gctx)
@@ -256,6 +291,14 @@ const drainTimeout = 10 * time.Second
 func (s *session) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
+	if s.exact != nil {
+		err := s.exact.close(ctx)
+		if err != nil {
+			s.log.Warn("stopping with a transaction that is not committed; its events come again, "+
+				"once for a read_committed consumer", "error", err)
+		}
+		return err
+	}
 	if err := s.producer.Flush(ctx); err != nil {
 		s.log.Warn("stopping with records unconfirmed; they come again", "error", err)
 	}

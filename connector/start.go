@@ -192,7 +192,7 @@ func (s *session) take(
 		return false, err
 	}
 	closeStream := func() { _ = stream.Close(context.Background()) } // has a deadline of its own
-	if err := s.offsets.Fence(ctx); err != nil {
+	if err := s.fence(ctx); err != nil {
 		closeStream()
 		return false, err
 	}
@@ -246,9 +246,13 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 	if in.Stored != nil {
 		s.record = *in.Stored
 	}
+	s.exact.adopt(&s.record)
 	s.stream.SetFlushed(d.Start)
 	err := s.saveRecord(ctx, func(r *offsets.Record) {
 		r.Epoch++
+		if s.exact == nil { // a transaction that was cut comes again whole
+			r.LSNCommit, r.EventIndex, r.RowLSN, r.MessageLSN = 0, 0, 0, 0
+		}
 		r.SystemID, r.Timeline, r.Slot = s.system.SystemID, uint32(s.system.Timeline), s.cfg.SlotName
 		r.Publication = offsets.Remember(r.Publication, in.Publication)
 		switch {
@@ -293,7 +297,7 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) error {
 		return err
 	}
 	// Nobody can be running: there is no slot to run with.
-	if err := s.offsets.Fence(ctx); err != nil {
+	if err := s.fence(ctx); err != nil {
 		return err
 	}
 	if in.Stored != nil {

@@ -71,13 +71,17 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 		return err
 	}
 	s.lastData.Store(s.clock.now().UnixNano())
+	if skip, err := s.exact.skip(ev); skip || err != nil {
+		return err
+	}
 	switch ev.Kind {
 	case decode.KindBegin:
 		s.tx = s.tracker.Begin(ev.Tx.FinalLSN)
+		s.exact.begin(s.tx)
 		s.tx.XID, s.tx.CommitMicros = ev.Tx.XID, ev.Tx.CommitMicros
 		s.stream.Age(time.Duration(f.ServerMicros-ev.Tx.CommitMicros) * time.Microsecond)
 	case decode.KindCommit:
-		s.commit(ev)
+		err = s.commit(ev)
 	case decode.KindRelation:
 		s.beforeWait() // the catalog may be asked
 		err = s.tables.announced(ctx, ev.Relation)
@@ -89,10 +93,13 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 		err = s.message(ctx, ev)
 	case decode.KindNone:
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.exact.done(s.commits, ev)
 }
 
-func (s *session) commit(ev *decode.Event) {
+func (s *session) commit(ev *decode.Event) error {
 	s.sabotage.commit(s)
 	s.lastCommit = ev.EndLSN
 	s.positions.Receive(ev.EndLSN)
@@ -103,6 +110,7 @@ func (s *session) commit(ev *decode.Event) {
 	now := s.clock.now()
 	s.lastChange = now
 	s.heartbeat(func(h *offsets.Heartbeat) { h.Transaction(now) })
+	return s.exact.finish(s.commits, tx, ev.EndLSN)
 }
 
 // row encodes an insert, update or delete and hands its records to the producer.
@@ -122,10 +130,14 @@ func (s *session) row(ctx context.Context, ev *decode.Event) error {
 	if err != nil {
 		return err
 	}
-	return s.send(ctx, t)
+	t.count(s.records)
+	return s.hand(ctx, ev)
 }
 
+// truncate sends the events of all tables that one message names at once: in exactly-once mode no
+// transaction may end between them.
 func (s *session) truncate(ctx context.Context, ev *decode.Event) error {
+	s.records = s.records[:0]
 	for _, rel := range ev.Truncated {
 		t, err := s.tables.lookup(ctx, rel)
 		if err != nil {
@@ -135,25 +147,23 @@ func (s *session) truncate(ctx context.Context, ev *decode.Event) error {
 			s.tables.skipUnmatched(rel)
 			continue
 		}
-		if s.records, err = s.enc.Truncate(s.records[:0], t.compiled, ev); err != nil {
+		before := len(s.records)
+		if s.records, err = s.enc.Truncate(s.records, t.compiled, ev); err != nil {
 			return err
 		}
-		if err := s.send(ctx, t); err != nil {
-			return err
-		}
+		t.count(s.records[before:])
 	}
-	return nil
+	return s.hand(ctx, ev)
 }
 
-// send hands s.records on; it waits while the queue is full. The producer may keep them until the
-// stream is about to wait.
-func (s *session) send(ctx context.Context, t *table) error {
-	for i := range s.records {
-		if r := &s.records[i]; r.Value != nil {
-			t.counters.Event(r.Op)
-		}
+// hand sends s.records, which are all of one event; it waits while the queue is full. The producer
+// may keep them until the stream is about to wait.
+func (s *session) hand(ctx context.Context, ev *decode.Event) error {
+	records := s.sabotage.records(s, s.records)
+	if s.exact != nil {
+		return s.exact.send(ctx, records, ev)
 	}
-	return s.producer.Hold(ctx, s.sabotage.records(s, s.records), s.tx)
+	return s.producer.Hold(ctx, records, s.tx)
 }
 
 // message takes a logical message: our own heartbeat, or another application's, which is progress
@@ -176,12 +186,14 @@ func (s *session) message(ctx context.Context, ev *decode.Event) error {
 	if s.records, err = s.enc.Message(s.records[:0], mt, ev); err != nil {
 		return err
 	}
-	tx := s.tx
-	if tx == nil && len(s.records) > 0 {
+	if s.tx == nil && len(s.records) > 0 {
 		// Outside of a transaction: it holds later positions back and is none itself.
+		if s.exact != nil {
+			return s.exact.single(ctx, s.records, ev.LSN)
+		}
 		return s.producer.Send(ctx, s.records, &single{tracker: s.tracker})
 	}
-	return s.producer.Send(ctx, s.records, tx)
+	return s.hand(ctx, ev)
 }
 
 // single hands a message's records to the tracker when the producer says how many there are.
@@ -213,7 +225,7 @@ func (s *session) keepalive(f capture.Frame) {
 	lsn, reason := offsets.Idle(offsets.IdleInput{
 		WALEnd:        f.ServerEnd,
 		InStreamOrder: true,
-		Open:          s.tx != nil,
+		Open:          s.tx != nil || s.exact.waiting(),
 		Outstanding:   s.tracker.Outstanding(),
 		LastCommit:    s.lastCommit,
 		Last:          s.tracker.Confirmed(),
@@ -264,5 +276,8 @@ func (s *session) snapshotRow(
 	}
 	t.counters.SnapshotRows(len(s.records))
 	t.counters.Event('r')
+	if s.exact != nil {
+		return s.exact.readRow(ctx, s.records)
+	}
 	return s.producer.Hold(ctx, s.records, nil)
 }

@@ -48,6 +48,15 @@ type table struct {
 	stale    bool // announced again: what the catalog was asked for may have changed
 }
 
+// count counts events, not their tombstones.
+func (t *table) count(records []envelope.Record) {
+	for i := range records {
+		if r := &records[i]; r.Value != nil {
+			t.counters.Event(r.Op)
+		}
+	}
+}
+
 func (ts *tables) captured(rel *schema.Relation) bool {
 	return ts.cfg.Tables.Captured(rel.Namespace, rel.Name)
 }

@@ -29,6 +29,8 @@ type Record struct {
 	LSNCommit  LSN
 	EventIndex int64
 	RowLSN     LSN
+	// MessageLSN is exactly-once only: logical messages outside transactions are done up to it.
+	MessageLSN LSN
 
 	// TxID is the last transaction's xid, TsUsec its commit time; both for people.
 	TxID   uint32
@@ -97,6 +99,7 @@ type recordJSON struct {
 	LSNCommit   uint64         `json:"lsn_commit,omitempty"`
 	EventIndex  int64          `json:"event_index,omitempty"`
 	RowLSN      uint64         `json:"row_lsn,omitempty"`
+	MessageLSN  uint64         `json:"message_lsn,omitempty"`
 	TxID        uint32         `json:"txId,omitempty"`
 	Publication *Fingerprint   `json:"publication,omitempty"`
 	TsUsec      int64          `json:"ts_usec,omitempty"`
@@ -110,8 +113,8 @@ type recordJSON struct {
 
 // recordFields are the names that recordJSON takes; everything else is Extra.
 var recordFields = []string{
-	"format", "lsn", "history", "lsn_commit", "event_index", "row_lsn", "txId", "publication",
-	"ts_usec", "system_id", "timeline", "slot", "snapshot", "intent", "epoch",
+	"format", "lsn", "history", "lsn_commit", "event_index", "row_lsn", "message_lsn", "txId",
+	"publication", "ts_usec", "system_id", "timeline", "slot", "snapshot", "intent", "epoch",
 }
 
 // Marshal returns the record's JSON: the known fields in their order, then the unknown ones.
@@ -121,7 +124,8 @@ func (r *Record) Marshal() ([]byte, error) {
 	}
 	j := recordJSON{
 		History: r.History, LSNCommit: uint64(r.LSNCommit), EventIndex: r.EventIndex,
-		RowLSN: uint64(r.RowLSN), TxID: r.TxID, Publication: r.Publication, TsUsec: r.TsUsec,
+		RowLSN: uint64(r.RowLSN), MessageLSN: uint64(r.MessageLSN), TxID: r.TxID,
+		Publication: r.Publication, TsUsec: r.TsUsec,
 		SystemID: r.SystemID, Timeline: r.Timeline, Slot: r.Slot, Snapshot: r.Snapshot,
 		Intent: r.Intent, Epoch: r.Epoch,
 	}
@@ -194,7 +198,8 @@ func UnmarshalRecord(value []byte) (*Record, error) {
 	}
 	r := &Record{
 		History: j.History, LSNCommit: LSN(j.LSNCommit), EventIndex: j.EventIndex,
-		RowLSN: LSN(j.RowLSN), TxID: j.TxID, Publication: j.Publication, TsUsec: j.TsUsec,
+		RowLSN: LSN(j.RowLSN), MessageLSN: LSN(j.MessageLSN), TxID: j.TxID,
+		Publication: j.Publication, TsUsec: j.TsUsec,
 		SystemID: j.SystemID, Timeline: j.Timeline, Slot: j.Slot, Snapshot: j.Snapshot,
 		Intent: j.Intent, Epoch: j.Epoch,
 	}
@@ -219,6 +224,8 @@ func (r *Record) check() error {
 		return unreadable("its history is negative", nil)
 	case r.LSN != 0 && r.SystemID == "":
 		return unreadable("it has a position without a system_id", nil)
+	case r.LSNCommit != 0 && r.EventIndex <= 0, r.LSNCommit == 0 && r.EventIndex != 0:
+		return unreadable("lsn_commit and event_index do not go together", nil)
 	case r.LSNCommit != 0 && r.LSNCommit < r.LSN:
 		return unreadable("its transaction (lsn_commit) lies before its position", nil)
 	}

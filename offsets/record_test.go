@@ -18,7 +18,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func fullRecord() Record {
 	return Record{
 		LSN: 0x16B374D848, History: 2, LSNCommit: 0x16B374D900, EventIndex: 17,
-		RowLSN: 0x16B374D8F0, TxID: 771, TsUsec: 1764460800123456,
+		RowLSN: 0x16B374D8F0, MessageLSN: 0x16B374D800, TxID: 771, TsUsec: 1764460800123456,
 		Publication: &Fingerprint{
 			Name: "tidemark_shop", OID: 16400, XMin: 760, Root: true,
 			Operations: "insert, update, delete, truncate",

@@ -68,6 +68,9 @@ type StoreOptions struct {
 //	                   ^                 |
 //	                   +--- Save failed -+   (the producer is thrown away, with what it held)
 //
+// In exactly-once mode the events' own producer is the fenced one (FenceWith, storedata.go), and
+// Save commits the transaction that they are in.
+//
 // The producer is thrown away on any failure, because a client that heals itself initialises the
 // transactional id again, and that would fence the process that has fenced us.
 //
@@ -82,6 +85,9 @@ type Store struct {
 
 	mu       sync.Mutex
 	producer *kgo.Client // nil: not fenced
+	data     Data        // whose producer it is; nil: the store's own
+	open     bool        // a transaction is open (data only)
+	begun    producerID  // as what it began
 }
 
 // RecordKey returns the key of a connector's record, byte for byte as Kafka Connect writes it.
@@ -180,14 +186,22 @@ func (s *Store) Fence(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.ConfigInvalid, "the Kafka client refuses its options", err)
 	}
+	if err := s.initialise(ctx, producer); err != nil {
+		producer.Close()
+		return err
+	}
+	return nil
+}
+
+// initialise makes producer the one that is fenced, if the broker takes it.
+func (s *Store) initialise(ctx context.Context, producer *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
 	defer cancel()
 	id, epoch, err := producer.ProducerID(ctx)
 	if err == nil && id < 0 {
-		err = errors.New("the broker does not know transactions")
+		err = errNoTransactions
 	}
 	if err != nil {
-		producer.Close()
 		return s.brokerFault("initialising transactional id "+
 			TransactionalID(s.opts.Connector), err)
 	}
@@ -195,6 +209,8 @@ func (s *Store) Fence(ctx context.Context) error {
 	s.log.Info("offsets writer initialised", "producer_id", id, "producer_epoch", epoch)
 	return nil
 }
+
+var errNoTransactions = errors.New("the broker does not know transactions")
 
 // Save writes the record in one transaction and waits until the broker has committed it. When it
 // fails the store is not fenced any more, and what is stored is not known (see ErrFenced,
@@ -216,9 +232,12 @@ func (s *Store) write(ctx context.Context, value []byte) error {
 	if s.producer == nil {
 		return fault.Wrap(fault.Internal, "a position cannot be stored", ErrNotFenced)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
-	defer cancel()
-	err := s.transact(ctx, value)
+	err := s.flushData(ctx)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
+		defer cancel()
+		err = s.transact(ctx, value)
+	}
 	if err != nil {
 		s.dropProducer()
 	}
@@ -226,14 +245,8 @@ func (s *Store) write(ctx context.Context, value []byte) error {
 }
 
 func (s *Store) transact(ctx context.Context, value []byte) error {
-	// The client may want to load its producer id anew (after an upgrade of the brokers, for
-	// instance). It does so with the epoch that it has, which the broker refuses to a fenced one.
-	// Asked for here, it obeys the deadline.
-	if _, _, err := s.producer.ProducerID(ctx); err != nil {
-		return s.writeFault("storing a position", err)
-	}
-	if err := s.producer.BeginTransaction(); err != nil {
-		return s.writeFault("beginning a transaction", err)
+	if err := s.begin(ctx); err != nil {
+		return err
 	}
 	record := &kgo.Record{
 		Topic: s.opts.Topic, Partition: s.partition, Key: s.key, Value: value,
@@ -241,9 +254,13 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 	if err := s.produce(ctx, record); err != nil {
 		return s.writeFault("storing a position", err)
 	}
+	if err := s.sameProducer(ctx); err != nil {
+		return err
+	}
 	err := s.producer.EndTransaction(ctx, kgo.TryCommit)
 	switch {
 	case err == nil:
+		s.open = false
 		return nil
 	case isFenced(err), errors.Is(err, kerr.OperationNotAttempted):
 		return s.writeFault("committing a position", err)
@@ -264,12 +281,13 @@ func (s *Store) produce(ctx context.Context, record *kgo.Record) error {
 	}
 }
 
-// dropProducer throws the producer away without a word to the broker.
+// dropProducer throws the producer away without a word to the broker. The events' own is closed by
+// its owner.
 func (s *Store) dropProducer() {
-	if s.producer != nil {
+	if s.producer != nil && s.data == nil {
 		s.producer.Close()
-		s.producer = nil
 	}
+	s.producer, s.data, s.open = nil, nil, false
 }
 
 // isFenced reports whether the broker knows a newer writer under our transactional id, or ended

@@ -28,7 +28,8 @@ const (
 //
 // Its end is the high watermark, not the last stable offset: behind an open transaction there may
 // be a newer record of ours. So Load waits until that transaction has ended, at most ReadTimeout,
-// and then says whose it is. (An open one of our own earlier process was ended by Fence.)
+// and then says whose it is. Only one that is open under our own transactional id is not waited
+// for: it is not committed, and whoever is about to write ends it with Fence and loads again.
 //
 // It fetches by itself instead of through the client's consumer, because the end of a compacted
 // and transactional log may be control records or nothing at all, of which a consumer never
@@ -149,10 +150,11 @@ func (s *Store) stableEnd(ctx context.Context) (int64, error) {
 		return 0, s.brokerFault("asking for its end", err)
 	}
 	waiting := false
-	for {
+	// Asked before the offset: what we had committed earlier is then below it.
+	for own := false; ; own = s.ownIsOpen(ctx) {
 		stable, err := s.offsetOf(ctx, s.admin.ListCommittedOffsets)
-		if err == nil && stable >= end {
-			return end, nil
+		if err == nil && (stable >= end || own) {
+			return stable, nil
 		}
 		if err == nil && !waiting {
 			waiting = true

@@ -14,6 +14,7 @@
 //	producer.go   options, life and failure      topic.go    create, verify, limits, partitioner
 //	send.go       the path above                 queue.go    max.queue.bytes
 //	murmur2.go    Java's hash                    log.go      the client's log
+//	transaction.go  exactly-once mode
 //
 // Non-obvious:
 //   - Errors that pass by themselves are retried without end: a broker that is away for a day is a

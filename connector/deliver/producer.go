@@ -44,6 +44,8 @@ type Options struct {
 	Queue    *Queue
 	Metrics  Metrics
 	Logger   *slog.Logger
+	// Transactions: nil is at least once.
+	Transactions *Transactions
 
 	extra []kgo.Opt // tests: shorter waits
 }
@@ -170,6 +172,9 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 	)
 	if p.o.Producer.DeliveryTimeout > 0 {
 		opts = append(opts, kgo.RecordDeliveryTimeout(p.o.Producer.DeliveryTimeout))
+	}
+	if t := p.o.Transactions; t != nil {
+		opts = append(opts, t.options()...)
 	}
 	return append(opts, p.o.extra...), nil
 }

@@ -266,6 +266,9 @@ func (p *Producer) explain(d *pending, err error) error {
 	if errors.Is(err, kerr.InvalidRecord) && len(d.rec.Key) == 0 {
 		return d.topic.compactedWithoutKey(d.op)
 	}
+	if p.o.Transactions != nil {
+		err = explainTransaction(err)
+	}
 	return kafkadial.Wrap("Write", "topic "+d.topic.name, err)
 }
 

@@ -199,7 +199,10 @@ func (p *Producer) batchMaxBytes(name string) int32 {
 
 // partitioner is asked by the client once for each topic, the function it returns for each
 // record, with the number of partitions that the client knows at that moment.
-func (p *Producer) partitioner(string) func(*kgo.Record, int) int {
+func (p *Producer) partitioner(name string) func(*kgo.Record, int) int {
+	if t := p.o.Transactions; t != nil && t.Offsets == name {
+		return placed
+	}
 	return func(rec *kgo.Record, n int) int {
 		d := rec.Context.(*pending)
 		if before := int(d.topic.partitions.Swap(int32(n))); before != n {

@@ -287,6 +287,12 @@ func checkTransactions(ctx context.Context, p *probe, o *outcome) error {
 	}
 	for _, v := range versions.Sorted() {
 		if _, _, has := v.KeyVersions(int16(kmsg.EndTxn)); !has && v.Err == nil {
+			if p.cfg.ExactlyOnce {
+				o.failWith("broker", fault.New(fault.ConfigInvalid, "exactly.once.support cannot be "+
+					"required").With("a broker without transactions", "one that has them",
+					"set exactly.once.support: disabled"))
+				return nil
+			}
 			o.failAs(Warning, "broker", "has no transactions",
 				"transactions: the fence between two processes of one connector rests on them", "")
 			return nil

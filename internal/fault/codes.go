@@ -48,6 +48,7 @@ const (
 	ClusterChanged     Code = "cluster_changed"
 	TimelineDiverged   Code = "timeline_diverged"
 	TruncateOnCompact  Code = "truncate_on_compacted_topic"
+	TransactionChanged Code = "transaction_changed"
 )
 
 // Row is a line of the table of codes.
@@ -98,6 +99,7 @@ var Table = []Row{
 	{ClusterChanged, 4, "the server is another cluster than the stored one"},
 	{TimelineDiverged, 4, "the server's timeline left the stored one before the stored position"},
 	{TruncateOnCompact, 4, "a TRUNCATE cannot be written to a compacted topic"},
+	{TransactionChanged, 4, "a source transaction that was sent in part does not come again as it was"},
 }
 
 // Exit returns the exit status of a code: 1 for one that the table does not have.

@@ -1,0 +1,360 @@
+package connector
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connector/decode"
+	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
+)
+
+// exactly is the exactly-once mode of a session: events and the record that says how far they go
+// are in one Kafka transaction, so that a read_committed consumer sees both or neither.
+//
+//	empty --event, or end of a source transaction--> filling --commit--> empty
+//
+// A Kafka transaction is committed at the end of a source transaction when it is large or old
+// enough, and when the stream goes quiet; inside of a source transaction only when that one's own
+// part is large or old enough, and then between two row messages (offsets.Cut). Whatever goes wrong
+// ends the session: the next one fences, which aborts what is open, and reads what is there.
+//
+// What confirms a source transaction to the Tracker is the commit, not the brokers' answers to its
+// records: each is held by one count from its Begin on. So everything behind the Tracker is as in
+// the other mode: K3, positions, the slot.
+//
+// All methods may be called on a nil receiver, which is at-least-once mode and does nothing. mu is
+// held while an event is sent and while a transaction is committed: nothing may be produced then.
+type exactly struct {
+	s *session
+
+	mu        sync.Mutex
+	streaming bool      // positions move; before that the record is changed by start and snapshot
+	since     time.Time // when the open Kafka transaction got its first content; zero: empty
+	open      bool      // it was begun at the broker
+	bytes     int64
+	held      []*offsets.Tx // finished source transactions and single messages in it
+
+	// What the next record says: the end of the last source transaction that is in, and how far into
+	// the open one.
+	end   offsets.LSN
+	xid   uint32
+	final offsets.LSN // of the open source transaction; 0: none is open
+	rows  int64
+	row   offsets.LSN
+	own   int64     // bytes of the open source transaction in this Kafka transaction
+	begun time.Time // when it was begun
+
+	message offsets.LSN // the last message outside of transactions
+	cut     *offsets.Cut
+	failed  error // the first failure: nothing is sent or committed after it
+}
+
+// adopt takes over what the stored record says of the transaction that was cut.
+func (e *exactly) adopt(r *offsets.Record) {
+	if e == nil {
+		return
+	}
+	e.cut, e.message = offsets.CutOf(r), r.MessageLSN
+}
+
+// skip reports whether an event was sent by an earlier session. The pump asks for every event.
+func (e *exactly) skip(ev *decode.Event) (bool, error) {
+	if e == nil {
+		return false, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case ev.Kind == decode.KindBegin:
+		return false, e.cut.Begin(ev.Tx.FinalLSN)
+	case ev.Kind == decode.KindCommit:
+		return false, e.cut.Commit()
+	case ev.Kind == decode.KindMessage && !ev.Transactional:
+		return ev.LSN <= e.message, nil
+	case !rowMessage(ev):
+		return false, nil
+	}
+	skip, err := e.cut.Skip(ev.Index, ev.LSN)
+	if skip && !e.cut.Pending() {
+		e.rows, e.row = ev.Index+1, ev.LSN
+	}
+	return skip, err
+}
+
+// rowMessage reports whether an event counts in its transaction (decode.Event.Index).
+func rowMessage(ev *decode.Event) bool {
+	switch ev.Kind {
+	case decode.KindInsert, decode.KindUpdate, decode.KindDelete, decode.KindTruncate:
+		return true
+	case decode.KindMessage:
+		return ev.Transactional
+	case decode.KindNone, decode.KindBegin, decode.KindCommit, decode.KindRelation:
+	}
+	return false
+}
+
+// waiting reports whether a source transaction that was cut has not come again yet: until then no
+// idle position may be taken, since the server could go past it without sending it.
+func (e *exactly) waiting() bool {
+	if e == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cut.Pending()
+}
+
+// begin takes a source transaction that was just opened, and holds its position back.
+func (e *exactly) begin(tx *offsets.Tx) {
+	if e == nil {
+		return
+	}
+	tx.Add(1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.final, e.rows, e.row, e.own, e.begun = tx.Final, 0, 0, 0, time.Now()
+}
+
+// done takes note that a row message is done, also one that gave no records, and commits when it
+// is time.
+func (e *exactly) done(ctx context.Context, ev *decode.Event) error {
+	if e == nil || !rowMessage(ev) {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rows, e.row = ev.Index+1, ev.LSN
+	return e.commitDue(ctx, false)
+}
+
+// finish takes the end of the open source transaction.
+func (e *exactly) finish(ctx context.Context, tx *offsets.Tx, end offsets.LSN) error {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.content()
+	e.held = append(e.held, tx)
+	e.end, e.xid, e.final, e.rows, e.own = end, tx.XID, 0, 0, 0
+	return e.commitDue(ctx, false)
+}
+
+// single sends a message outside of transactions, which holds later positions back.
+func (e *exactly) single(ctx context.Context, recs []envelope.Record, at offsets.LSN) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendLocked(ctx, recs); err != nil {
+		return err
+	}
+	e.held = append(e.held, e.s.tracker.BeginSingle(1))
+	e.message = at
+	return nil
+}
+
+// send hands on all records of one row message, in the open Kafka transaction. That they are in
+// and that the message counts as done is one step: a commit comes before both or after both.
+func (e *exactly) send(ctx context.Context, recs []envelope.Record, ev *decode.Event) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendLocked(ctx, recs); err != nil {
+		return err
+	}
+	e.rows, e.row = ev.Index+1, ev.LSN
+	return nil
+}
+
+func (e *exactly) sendLocked(ctx context.Context, recs []envelope.Record) error {
+	if len(recs) == 0 || e.failed != nil {
+		return e.failed
+	}
+	if !e.open {
+		if err := e.s.offsets.Begin(ctx); err != nil {
+			return e.fail(err)
+		}
+		e.open = true
+	}
+	e.content()
+	for i := range recs {
+		e.bytes += int64(recs[i].Size())
+		e.own += int64(recs[i].Size())
+	}
+	return e.fail(e.s.producer.Send(ctx, recs, nil))
+}
+
+// fail keeps the first error, which every later call returns: the one that explains the others.
+func (e *exactly) fail(err error) error {
+	if e.failed == nil {
+		e.failed = err
+	}
+	return err
+}
+
+// content takes note that the Kafka transaction is not empty any more.
+func (e *exactly) content() {
+	if e.since.IsZero() {
+		e.since = time.Now()
+	}
+}
+
+// readRow sends a row of a snapshot. Rows are committed as they come, with the record as it is.
+func (e *exactly) readRow(ctx context.Context, recs []envelope.Record) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendLocked(ctx, recs); err != nil {
+		return err
+	}
+	return e.commitDue(ctx, false)
+}
+
+// commitDue commits when it is time. quiet says that the stream has nothing more just now.
+func (e *exactly) commitDue(ctx context.Context, quiet bool) error {
+	if !e.due(quiet, time.Now()) {
+		return nil
+	}
+	return e.commit(ctx, nil)
+}
+
+// due: whole source transactions as many as fit; one is split only for its own size or age.
+func (e *exactly) due(quiet bool, now time.Time) bool {
+	size, age := e.s.cfg.ExactlyOnceBytes, e.s.cfg.ExactlyOnceEvery
+	switch {
+	case e.since.IsZero(), e.unsplittable():
+		return false
+	case e.final == 0:
+		return quiet || e.bytes >= size || now.Sub(e.since) >= age
+	}
+	from := e.since
+	if e.begun.After(from) {
+		from = e.begun
+	}
+	return e.own >= size || now.Sub(from) >= age
+}
+
+// unsplittable: while the record must go on naming a transaction that was cut earlier, it cannot
+// name another one.
+func (e *exactly) unsplittable() bool {
+	return e.cut.Pending() && e.final != 0 && e.final != e.cut.Final && e.own > 0
+}
+
+// tick commits what has waited long enough, or has nothing behind it; the keeper calls it on its
+// clock. It never waits for an event that is being sent.
+func (e *exactly) tick(ctx context.Context, quiet bool) error {
+	if !e.mu.TryLock() {
+		return nil
+	}
+	defer e.mu.Unlock()
+	if e.idle() {
+		return e.commit(ctx, nil)
+	}
+	return e.commitDue(ctx, quiet)
+}
+
+// idle: nothing is in the Kafka transaction, and an idle position waits to be stored.
+func (e *exactly) idle() bool {
+	return e.streaming && e.since.IsZero() &&
+		e.s.tracker.Confirmed() > e.s.positions.Snapshot().Stored
+}
+
+// tend commits what has waited long enough until stop ends; for snapshots, which no keeper attends.
+func (e *exactly) tend(stop, ctx context.Context) error {
+	for sleep(stop, quietAfter) {
+		if err := e.tick(ctx, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close commits what is there, in the midst of a source transaction too: a stop repeats nothing.
+func (e *exactly) close(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.since.IsZero() && !e.idle() {
+		return nil
+	}
+	return e.commit(ctx, nil)
+}
+
+// save commits what is there with a change of the record.
+func (e *exactly) save(ctx context.Context, change func(*offsets.Record)) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.commit(ctx, change)
+}
+
+// stream says that positions move from now on.
+func (e *exactly) stream() {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.streaming = true
+}
+
+// commit ends the Kafka transaction, and then tells the slot.
+func (e *exactly) commit(ctx context.Context, change func(*offsets.Record)) error {
+	if e.failed != nil {
+		return e.failed
+	}
+	if e.unsplittable() {
+		return fault.New(fault.TransactionChanged, fmt.Sprintf("the source transaction that commits "+
+			"at %s cannot be split", e.final)).With("it comes before the one that was split last",
+			"the transaction that commits at "+e.cut.Final.String(), "tidemark check names changes "+
+				"of the publication")
+	}
+	s := e.s
+	s.recordMu.Lock()
+	rec := s.record
+	s.recordMu.Unlock()
+	if change != nil {
+		change(&rec)
+	}
+	rec.TsUsec = time.Now().UnixMicro()
+	if e.streaming {
+		e.positions(&rec)
+	}
+	crashPoint("exactly-commit")
+	if err := s.offsets.Save(ctx, rec); err != nil {
+		return e.fail(err)
+	}
+	crashPoint("exactly-committed")
+	s.recordMu.Lock()
+	s.record = rec
+	s.recordMu.Unlock()
+	for i, tx := range e.held {
+		tx.Done(nil)
+		e.held[i] = nil
+	}
+	e.held, e.open, e.bytes, e.own, e.since = e.held[:0], false, 0, 0, time.Time{}
+	if !e.streaming {
+		return nil
+	}
+	if confirmed := s.tracker.Confirmed(); confirmed < rec.LSN {
+		return fault.New(fault.Internal, fmt.Sprintf(
+			"position %s is committed, and only %s is confirmed", rec.LSN, confirmed))
+	}
+	return s.told(rec.LSN)
+}
+
+// positions writes into the record how far the events of this Kafka transaction go.
+func (e *exactly) positions(rec *offsets.Record) {
+	rec.LSN = max(e.end, e.s.tracker.Confirmed())
+	rec.MessageLSN = e.message
+	rec.Timeline = e.s.storedTimeline.Load()
+	if e.xid != 0 {
+		rec.TxID = e.xid
+	}
+	if e.cut.Pending() {
+		return // the record still names it
+	}
+	rec.LSNCommit, rec.EventIndex, rec.RowLSN = 0, 0, 0
+	if e.final != 0 && e.rows > 0 {
+		rec.LSNCommit, rec.EventIndex, rec.RowLSN = e.final, e.rows, e.row
+	}
+}

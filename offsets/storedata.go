@@ -1,0 +1,116 @@
+package offsets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
+
+// Data is the producer of events in exactly-once mode. Its client has the transactional id of the
+// connector (TransactionalID), a partitioner that leaves records of the offsets topic where they
+// say, and is new at each FenceWith: one that has been initialised before would not fence.
+type Data interface {
+	Client() *kgo.Client
+	// Flush waits until every event that was handed over is confirmed, and returns why one of them
+	// never will be.
+	Flush(ctx context.Context) error
+}
+
+// producerID is what the broker knows a producer by.
+type producerID struct {
+	id    int64
+	epoch int16
+}
+
+// FenceWith is Fence with the events' own producer. From here on Begin opens a transaction, in
+// which the owner produces, and Save commits it with the record in it. Nothing may be produced
+// while Save runs. The owner closes the producer.
+func (s *Store) FenceWith(ctx context.Context, d Data) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropProducer()
+	err := s.initialise(ctx, d.Client())
+	if errors.Is(err, errNoTransactions) {
+		return fault.Wrap(fault.ConfigInvalid, "exactly.once.support cannot be required", err).With(
+			"a broker without transactions", "one that has them", "set exactly.once.support: disabled")
+	}
+	if err == nil {
+		s.data = d
+	}
+	return err
+}
+
+// Begin opens the transaction that the next Save commits; it does nothing when one is open.
+func (s *Store) Begin(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.producer == nil || s.data == nil {
+		return fault.Wrap(fault.Internal, "no transaction can begin", ErrNotFenced)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
+	defer cancel()
+	err := s.begin(ctx)
+	if err != nil {
+		s.dropProducer()
+	}
+	return err
+}
+
+func (s *Store) begin(ctx context.Context) error {
+	if s.open {
+		return nil
+	}
+	// The client may want to load its producer id anew (after an upgrade of the brokers, for
+	// instance). It does so with the epoch that it has, which the broker refuses to a fenced one.
+	// Asked for here, it obeys the deadline.
+	id, epoch, err := s.producer.ProducerID(ctx)
+	if err != nil {
+		return s.writeFault("storing a position", err)
+	}
+	if err := s.producer.BeginTransaction(); err != nil {
+		return s.writeFault("beginning a transaction", err)
+	}
+	s.begun = producerID{id, epoch}
+	s.open = s.data != nil
+	return nil
+}
+
+// flushData waits for the events of the open transaction, as long as it takes: brokers that are
+// away are a full queue and nothing else, until they come back and have given the transaction up.
+func (s *Store) flushData(ctx context.Context) error {
+	if s.data == nil {
+		return nil
+	}
+	return s.data.Flush(ctx)
+}
+
+// sameProducer holds against a client that heals itself in the midst of a transaction: under a new
+// epoch the broker has thrown away what came before it, and a commit would keep only the rest.
+func (s *Store) sameProducer(ctx context.Context) error {
+	id, epoch, err := s.producer.ProducerID(ctx)
+	if err != nil {
+		return s.writeFault("committing a position", err)
+	}
+	if now := (producerID{id, epoch}); now != s.begun {
+		return s.brokerFault("committing a position", fmt.Errorf(
+			"the transaction began as producer %d, epoch %d, and the client is now %d, epoch %d",
+			s.begun.id, s.begun.epoch, id, epoch))
+	}
+	return nil
+}
+
+// ownIsOpen reports whether a transaction under our transactional id is open, neither committed nor
+// being committed.
+func (s *Store) ownIsOpen(ctx context.Context) bool {
+	id := TransactionalID(s.opts.Connector)
+	described, err := s.admin.DescribeTransactions(ctx, id)
+	if err != nil {
+		return false
+	}
+	t := described[id]
+	return t.Err == nil && t.State == "Ongoing" && t.Topics.Lookup(s.opts.Topic, s.partition)
+}
