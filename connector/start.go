@@ -355,7 +355,7 @@ func (s *session) createSlot(ctx context.Context) (capture.Created, error) {
 	created, err := s.rep.CreateSlot(ctx, s.cfg.SlotName, s.cfg.SlotFailover)
 	quiet()
 	<-said
-	if err != nil && ctx.Err() != nil && context.Cause(ctx) == context.DeadlineExceeded {
+	if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		blockers, _ := s.src.OpenTransactions(context.WithoutCancel(ctx)) // for the text only
 		return created, fault.Wrap(fault.SnapshotBlocked,
 			"the slot could not be made: the server waits for open transactions", err).

@@ -78,7 +78,7 @@ type TypeSource interface {
 // relation version. Missing is true when the catalog no longer has the OID: everything else is
 // then zero.
 type TableInfo struct {
-	Missing    bool
+	Missing bool
 	// PrimaryKey has names in table order; it is used as key under FULL only. A deferrable one is
 	// not here: two rows may hold it between two rows of one statement, and the delete of the one
 	// would undo the other's create.
