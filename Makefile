@@ -13,7 +13,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
 
 demo: ## A throwaway PostgreSQL, broker and connector: watch change events (needs only Go)
-	@$(GO) run -ldflags "$(LDFLAGS)" ./cmd/tidemark demo $(if $(FOR),--for $(FOR),--for 30s)
+	@CGO_ENABLED=0 $(GO) run -ldflags "$(LDFLAGS)" ./cmd/tidemark demo $(if $(FOR),--for $(FOR),--for 30s)
 
 build: ## Build bin/tidemark
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tidemark ./cmd/tidemark
