@@ -3,7 +3,6 @@ package connector_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -151,9 +150,8 @@ func TestAnotherDatabasesWritesDoNotFillTheDisk(t *testing.T) {
 		r.streaming(run)
 		r.clean(run)
 	})
-	const megabytes = 500
-	fill(t, rigs[0], megabytes)
 	const segment = 16 << 20
+	fill(t, rigs, segment)
 	deadline := time.Now().Add(60 * time.Second)
 	for i, r := range rigs {
 		retained := func() string {
@@ -173,21 +171,52 @@ func TestAnotherDatabasesWritesDoNotFillTheDisk(t *testing.T) {
 	}
 }
 
-// fill writes that much WAL in another database, on two connections.
-func fill(t *testing.T, r *rig, megabytes int) {
+// The writes of fill: 500 MB in 20 portions of 25 MB, one every five seconds, so that what was
+// written in 45 seconds is less than half of it.
+const (
+	portions      = 20
+	portionEvery  = 5 * time.Second
+	mayBeRetained = 45 * time.Second // the server moves restart_lsn every 15 s at best
+)
+
+// fill writes 500 MB of WAL in another database, and looks after each portion at what every slot
+// retains: at most two segments and what was written in the last 45 seconds.
+func fill(t *testing.T, rigs []*rig, segment int64) {
 	t.Helper()
+	r := rigs[0]
 	other := newRigOn(t, r.pg)
 	other.exec("CREATE TABLE junk (i int, v text)", "ALTER TABLE junk ALTER v SET STORAGE PLAIN")
-	before := r.lsn("SELECT pg_current_wal_lsn()::text")
-	var all sync.WaitGroup
-	for range 2 {
-		wait := other.concurrently(strings.Repeat(
-			"BEGIN; INSERT INTO junk SELECT g, repeat('x', 7500) FROM generate_series(1, 3600) g; COMMIT;",
-			megabytes/50))
-		all.Go(wait)
+	type mark struct {
+		at  time.Time
+		lsn int64
 	}
-	all.Wait()
-	if wrote := r.lsn("SELECT pg_current_wal_lsn()::text") - before; int(wrote>>20) < megabytes {
+	now := func() mark {
+		return mark{time.Now(), int64(r.lsn("SELECT pg_current_wal_lsn()::text"))}
+	}
+	marks := []mark{now()}
+	every := time.NewTicker(portionEvery)
+	defer every.Stop()
+	for range portions {
+		other.exec("INSERT INTO junk SELECT g, repeat('x', 7500) FROM generate_series(1, 3600) g")
+		marks = append(marks, now())
+		last := marks[len(marks)-1]
+		recent := marks[0].lsn
+		for _, m := range marks {
+			if last.at.Sub(m.at) > mayBeRetained {
+				recent = m.lsn
+			}
+		}
+		for _, each := range rigs {
+			n := last.lsn - int64(each.lsn("SELECT restart_lsn::text FROM pg_replication_slots "+
+				"WHERE slot_name = $1", each.slot()))
+			if bound := 2*segment + last.lsn - recent; n > bound {
+				t.Errorf("slot %s retains %d MB while 500 are written, bound %d",
+					each.slot(), n>>20, bound>>20)
+			}
+		}
+		<-every.C
+	}
+	if wrote := marks[len(marks)-1].lsn - marks[0].lsn; wrote>>20 < 500 {
 		t.Fatalf("%d MB were written", wrote>>20)
 	}
 }
