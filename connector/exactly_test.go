@@ -28,7 +28,7 @@ func (r *rig) committed(topic string) []event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...), kgo.ConsumeTopics(topic),
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs()...), kgo.ConsumeTopics(topic),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
 	if err != nil {
 		r.t.Fatal(err)
@@ -39,7 +39,7 @@ func (r *rig) committed(topic string) []event {
 		err = listed.Error()
 	}
 	if err != nil {
-		r.t.Fatal(err)
+		r.t.Fatalf("where %s ends: %v\nlog:\n%s", topic, err, r.log.String())
 	}
 	left := map[int32]int64{}
 	listed.Each(func(o kadm.ListedOffset) {
@@ -161,7 +161,7 @@ func TestExactlyOnceWithAnUnknownOutcome(t *testing.T) {
 // became of it; whether it was carried out is the caller's choice.
 func (r *rig) unknownOutcome(n int64, committed bool) {
 	cluster := r.broker.Cluster()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...))
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs()...))
 	if err != nil {
 		r.t.Fatal(err)
 	}
