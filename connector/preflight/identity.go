@@ -7,6 +7,26 @@ import (
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
+// generatedProblem says of a table with REPLICA IDENTITY FULL whether a generated column of it is not
+// published: from 18 on the server refuses UPDATE and DELETE then (42P10).
+func generatedProblem(r *relation, f *publicationFacts) (found, fix string) {
+	if r.Identity != schema.IdentityFull {
+		return "", ""
+	}
+	var published []string
+	if f != nil {
+		published = f.Tables[[2]string{r.Schema, r.Name}].Columns
+	}
+	for _, c := range r.Columns {
+		if c.Generated && !slices.Contains(published, c.Name) {
+			return "REPLICA IDENTITY FULL with a generated column that is not published",
+				"ALTER TABLE " + r.Quoted + " REPLICA IDENTITY DEFAULT; -- or a publication WITH " +
+					"(publish_generated_columns = stored), for STORED columns"
+		}
+	}
+	return "", ""
+}
+
 // identityProblem says why the server would refuse UPDATE and DELETE on the published table; ""
 // when it would not. fix is the statement that mends it.
 func identityProblem(r *relation) (found, fix string) {
@@ -55,7 +75,11 @@ func checkIdentity(_ context.Context, p *probe, o *outcome) error {
 	for _, r := range p.tables {
 		count[r.Identity]++
 		for _, holder := range rowHolders(r) {
-			if found, fix := identityProblem(holder); found != "" {
+			found, fix := identityProblem(holder)
+			if found == "" && p.server.major() >= 18 {
+				found, fix = generatedProblem(holder, f)
+			}
+			if found != "" {
 				o.fail(holder.name(), found+": once it is published, the server refuses UPDATE and "+
 					"DELETE on it", "an identity by which an old row can be told", fix)
 			}
