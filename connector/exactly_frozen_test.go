@@ -38,7 +38,7 @@ func TestExactlyOnceAFrozenProcessWakesUp(t *testing.T) {
 	}
 	select {
 	case <-frozen.done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("the process that woke up does not end\nlog:\n%s", r.log.String())
 	}
 	r.exec(insertNumbers(5011, 5020))

@@ -38,6 +38,10 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
+// patience is how long a test waits for what must come: three minutes, since several tests share
+// two cores under the race detector.
+const patience = 3 * time.Minute
+
 // rig is a database, a broker and a registry, with a configuration of a connector between them.
 type rig struct {
 	t        *testing.T
@@ -185,7 +189,7 @@ func (r *running) ended(t *testing.T) error {
 	select {
 	case <-r.done:
 		return r.err
-	case <-time.After(60 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the connector did not end")
 		return nil
 	}
@@ -194,7 +198,7 @@ func (r *running) ended(t *testing.T) error {
 // until waits for a condition with a deadline.
 func (r *rig) until(what string, ok func() bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !ok() {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("timed out: %s\nlog:\n%s", what, r.log.String())
@@ -235,7 +239,7 @@ func (e event) op() string {
 // and across partitions by arrival.
 func (r *rig) read(topic string, n int) []event {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs()...), kgo.ConsumeTopics(topic),
 		kgo.UnknownTopicRetries(-1), kgo.MetadataMinAge(50*time.Millisecond))

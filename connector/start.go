@@ -93,11 +93,14 @@ func (s *session) look(
 			SystemID: s.system.SystemID, Timeline: uint32(s.system.Timeline), WALEnd: s.system.WAL,
 		},
 	}
+	// The slot first: what it was told was stored before, so that the record read after it is never
+	// behind. The other way round, a process that stores and stops between the two looks like
+	// somebody who moved the slot.
 	var err error
-	if in.Stored, err = s.offsets.Load(ctx); err != nil {
+	if in.Slot, err = s.src.Slot(ctx, s.cfg.SlotName); err != nil {
 		return offsets.Decision{}, in, err
 	}
-	if in.Slot, err = s.src.Slot(ctx, s.cfg.SlotName); err != nil {
+	if in.Stored, err = s.offsets.Load(ctx); err != nil {
 		return offsets.Decision{}, in, err
 	}
 	if in.Slot != nil && in.Slot.Synced && in.Stored != nil {

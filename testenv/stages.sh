@@ -50,7 +50,7 @@ integration() {
   local pkgs
   pkgs=$($GO list ./... | grep -vxF -f <($GO list $PURE))
   # One package at a time: each starts its own servers, and there are two cores.
-  $GO test -race -shuffle=on -p 1 -timeout 15m $pkgs
+  $GO test -race -shuffle=on -p 1 -timeout 25m $pkgs
 }
 
 broken() { TIDEMARK_BROKEN=1 $GO test -timeout 15m -count=1 -run '^TestBroken' ./testenv/check/...; }

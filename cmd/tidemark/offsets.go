@@ -145,6 +145,10 @@ func (d *desk) view(ctx context.Context) (*offsetsView, error) {
 		Stored: json.RawMessage("null"), Differences: []string{}, name: d.cfg.SlotName,
 	}
 	var err error
+	// The slot first: the record of a connector that runs is then never behind it.
+	if v.Slot, err = d.src.Slot(ctx, d.cfg.SlotName); err != nil {
+		return nil, err
+	}
 	if v.record, err = d.store.Load(ctx); err != nil {
 		return nil, err
 	}
@@ -152,9 +156,6 @@ func (d *desk) view(ctx context.Context) (*offsetsView, error) {
 		if v.Stored, err = v.record.Marshal(); err != nil {
 			return nil, err
 		}
-	}
-	if v.Slot, err = d.src.Slot(ctx, d.cfg.SlotName); err != nil {
-		return nil, err
 	}
 	if v.Publication, err = d.src.Publication(ctx, d.cfg.Publication); err != nil {
 		return nil, err

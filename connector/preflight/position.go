@@ -12,10 +12,6 @@ import (
 // checkPosition makes the decision that a start would make, by the same code: the start-up matrix
 // over the stored position, the slot and the publication. It stores nothing and fences nobody.
 func checkPosition(ctx context.Context, p *probe, o *outcome) error {
-	stored, err := p.stored(ctx)
-	if err != nil {
-		return err
-	}
 	src, err := source.Connect(ctx, p.cfg.Database, applicationName)
 	if err != nil {
 		return err
@@ -24,10 +20,14 @@ func checkPosition(ctx context.Context, p *probe, o *outcome) error {
 	in := offsets.StartInput{
 		Connector: p.cfg.Name, SlotName: p.cfg.SlotName, Plugin: "pgoutput",
 		Database: p.cfg.Database.Name, PublicationName: p.cfg.Publication,
-		Stored: stored, Adopt: p.cfg.SlotAdopt, OnGap: p.cfg.OnSlotGap,
+		Adopt: p.cfg.SlotAdopt, OnGap: p.cfg.OnSlotGap,
 		TakeoverTimeout: p.cfg.SlotTakeover, Captured: p.capturedOID,
 	}
+	// The slot first: the record of a connector that runs is then never behind it.
 	if in.Slot, err = src.Slot(ctx, p.cfg.SlotName); err != nil {
+		return err
+	}
+	if in.Stored, err = p.stored(ctx); err != nil {
 		return err
 	}
 	if in.Slot != nil {
@@ -40,7 +40,7 @@ func checkPosition(ctx context.Context, p *probe, o *outcome) error {
 	if err := p.identify(ctx, &in); err != nil {
 		return err
 	}
-	o.decision(offsets.Decide(in), stored)
+	o.decision(offsets.Decide(in), in.Stored)
 	return nil
 }
 
