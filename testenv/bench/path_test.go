@@ -171,28 +171,6 @@ var mixedColumns = []column{
 	{"c28", 1007, -1, func(i int) string { return fmt.Sprintf("{%d,NULL,%d}", i, i+1) }},
 }
 
-// A row's decoding and encoding allocate nothing: what is counted here are Buffers, of which one
-// holds some hundred rows and which come back.
-func TestARowAllocatesNothing(t *testing.T) {
-	for name, columns := range map[string][]column{
-		"ordinary": ordinaryColumns, "mixed": mixedColumns,
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPath(t, columns)
-			const rows = 2000
-			allocated := testing.AllocsPerRun(5, func() {
-				for range rows {
-					p.next(t)
-					p.release()
-				}
-			})
-			if allocated > rows/100 {
-				t.Errorf("%.0f allocations for %d rows", allocated, rows)
-			}
-		})
-	}
-}
-
 func BenchmarkDecodeEncode(b *testing.B) {
 	p := newPath(b, ordinaryColumns)
 	b.ReportAllocs()
