@@ -68,7 +68,7 @@ type Connector struct {
 	SlotTakeover          time.Duration
 	SlotDropOnStop        bool
 	SlotFailover          bool
-	OnSlotGap             string // fail; resnapshot is refused until repair exists
+	OnSlotGap             string // fail or resnapshot
 	Publication           string
 	PublicationAutocreate string // filtered, disabled, all_tables, no_tables
 	PublishViaRoot        bool

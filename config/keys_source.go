@@ -133,12 +133,10 @@ var slotKeys = []Key{
 		"pauses grow up to errors.retry.delay.max.ms"),
 	{
 		Name: "on.slot.gap", Scope: InConnector, Class: Supported, Type: Enum, Default: "fail",
-		Enum: []string{"fail"},
-		Instead: map[string]string{
-			"resnapshot": "not in this version: set fail, and take a new snapshot by hand",
-		},
-		Meaning: "What to do when the slot no longer holds what follows the stored position: " +
-			"stop.",
+		Enum: []string{"fail", "resnapshot"},
+		Meaning: "What to do when the slot no longer holds what follows the stored position, or the " +
+			"publication left rows out: stop, or read the tables concerned again and delete the " +
+			"keys that are gone from them. A slot that is lost is then dropped and made again.",
 	},
 	{
 		Name: "publication.name", Scope: InConnector, Class: Supported, Type: Text,

@@ -138,8 +138,7 @@ func TestOneViolationEach(t *testing.T) {
 			"never or initial_only"),
 		c("exactly.once.support: always", `exactly.once.support: found "always", wanted disabled, `+
 			"requested or required"),
-		c("on.slot.gap: resnapshot", `on.slot.gap: found "resnapshot"; refused: not in this `+
-			"version: set fail, and take a new snapshot by hand"),
+		c("on.slot.gap: repair", `on.slot.gap: found "repair", wanted fail or resnapshot`),
 		c("reselect.unavailable.values: true", `reselect.unavailable.values: found "true"; `+
 			"refused: not in this version: such values are null with the column state "+
 			"UNAVAILABLE; set false, or give the table REPLICA IDENTITY FULL"),

@@ -30,6 +30,7 @@ type Connector struct {
 	metrics  *metrics.Connector
 	version  string
 	instance string // tells this process's sessions and heartbeats from an earlier one's
+	gap      error  // what ended the last session, when the next one is to repair it; Run's own
 
 	mu        sync.Mutex // guards what follows
 	state     State
@@ -84,7 +85,7 @@ func (c *Connector) Run(ctx context.Context) error {
 			retries = 0
 		}
 		c.note(err)
-		if classify(err) == stop || c.cfg.MaxRetries >= 0 && retries >= c.cfg.MaxRetries {
+		if classify(err) == stop && c.gap == nil || c.cfg.MaxRetries >= 0 && retries >= c.cfg.MaxRetries {
 			c.setState(StateFailed)
 			c.log.Error("the connector stops", "code", fault.CodeOf(err), "error", err)
 			return err
@@ -119,10 +120,19 @@ func (c *Connector) runSession(ctx context.Context) error {
 }
 
 // through takes an open session through its life.
-func (c *Connector) through(ctx context.Context, s *session) error {
+func (c *Connector) through(ctx context.Context, s *session) (err error) {
 	if err := s.start(ctx); err != nil {
+		if classify(err) == stop {
+			c.gap = nil
+		}
 		return err
 	}
+	c.gap = nil
+	defer func() {
+		if c.repairable(err) {
+			c.gap = err
+		}
+	}()
 	c.mu.Lock()
 	c.session = s
 	c.mu.Unlock()

@@ -24,7 +24,10 @@ type progress struct {
 	estimate   atomic.Int64 // -1: the planner has none
 }
 
-func (s *session) wantsSnapshot() bool { return s.cfg.SnapshotMode != "no_data" }
+// wantsSnapshot: a repair reads rows whatever snapshot.mode says of the first start.
+func (s *session) wantsSnapshot() bool {
+	return s.repair != nil || s.cfg.SnapshotMode != "no_data"
+}
 
 // maxAttempts bounds how often tables are begun again because they were rewritten under the
 // snapshot: somebody truncates one in a loop.
@@ -44,12 +47,24 @@ func (s *session) snapshot(ctx context.Context) error {
 		return s.snapshotDone(ctx)
 	}
 	s.c.setState(StateSnapshot)
+	guarded, endGuard := s.guardSnapshot(ctx)
+	defer endGuard()
+	if err := s.readTables(guarded); err != nil {
+		if cause := context.Cause(guarded); cause != nil && fault.CodeOf(cause) != fault.Internal {
+			return cause
+		}
+		return err
+	}
+	endGuard()
+	return s.snapshotDone(ctx)
+}
+
+// readTables reads every table that is due, again and again while some are rewritten under it.
+func (s *session) readTables(ctx context.Context) error {
 	published, err := s.published(ctx)
 	if err != nil {
 		return err
 	}
-	guarded, endGuard := s.guardSnapshot(ctx)
-	defer endGuard()
 	for attempt := 0; len(published) > 0; attempt++ {
 		if attempt == maxAttempts {
 			return fault.New(fault.SnapshotBlocked, fmt.Sprintf(
@@ -57,15 +72,11 @@ func (s *session) snapshot(ctx context.Context) error {
 				len(published), maxAttempts)).With(published[0].Relation.Name+" among them",
 				"a table that stands still for a moment", "start again when they are quiet")
 		}
-		if published, err = s.attempt(guarded, published); err != nil {
-			if cause := context.Cause(guarded); cause != nil && fault.CodeOf(cause) != fault.Internal {
-				return cause
-			}
+		if published, err = s.attempt(ctx, published); err != nil {
 			return err
 		}
 	}
-	endGuard()
-	return s.snapshotDone(ctx)
+	return nil
 }
 
 // guardSnapshot looks at the catalog while a snapshot is read, and ends the context when the slot
@@ -125,7 +136,10 @@ func (s *session) published(ctx context.Context) ([]catalog.Published, error) {
 			out = append(out, p)
 		}
 	}
-	return out, nil
+	if s.repair == nil {
+		return out, nil
+	}
+	return s.startRepair(ctx, out)
 }
 
 // attempt reads tables in one snapshot, and returns those that were rewritten under it, as the
@@ -174,7 +188,10 @@ func (s *session) attempt(
 func (s *session) openReader(ctx context.Context) (*snapshot.Reader, offsets.LSN, error) {
 	if r := s.exported; r != nil {
 		s.exported = nil
-		return r, s.begin, nil
+		if s.begin == s.exportedAt {
+			return r, s.begin, nil
+		}
+		r.Close() // of a slot that somebody has replaced since
 	}
 	// Read before the wait for commits in flight: whatever the snapshot does not see commits later.
 	at, err := s.src.WALInsert(ctx)
@@ -246,6 +263,11 @@ func (s *session) readTable(
 		Pos:    offsets.Position{History: s.record.History, CommitLSN: at, Index: -1},
 		Micros: began.UnixMicro(), LSN: at,
 	}
+	over, err := s.beginTable(ctx, t, from)
+	if err != nil {
+		return err
+	}
+	defer over()
 	said := began
 	rows, err := r.Read(ctx, snapshot.Table{Relation: p.Relation, Filter: p.RowFilter},
 		func(row schema.Tuple) error {
@@ -263,6 +285,9 @@ func (s *session) readTable(
 		if err := s.producer.Flush(ctx); err != nil {
 			return err
 		}
+	}
+	if err := s.endTable(ctx, t, from); err != nil {
+		return err
 	}
 	s.log.Info("table read", "table", tableName(p.Relation), "rows", rows,
 		"seconds", time.Since(began).Seconds())
@@ -317,6 +342,11 @@ func (s *session) snapshotDone(ctx context.Context) error {
 		return err
 	}
 	crashPoint("snapshot-stored")
+	if s.repair != nil {
+		if err := s.repaired(ctx); err != nil {
+			return err
+		}
+	}
 	return s.onlySnapshot()
 }
 

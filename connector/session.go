@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/connector/capture"
+	"github.com/tidemark-cdc/tidemark/connector/converge"
 	"github.com/tidemark-cdc/tidemark/connector/decode"
 	"github.com/tidemark-cdc/tidemark/connector/deliver"
 	"github.com/tidemark-cdc/tidemark/connector/metrics"
@@ -47,6 +48,10 @@ type session struct {
 	timelines []offsets.TimelineSwitch
 	exported  *snapshot.Reader // the slot's own snapshot, right after its creation
 	begin     offsets.LSN      // where the stream begins
+	// exportedAt is the slot's consistent point, which the exported snapshot is of.
+	exportedAt offsets.LSN
+	repair     *repair        // the repair that this session makes, or nil
+	join       *converge.Join // of the table that a repair reads
 
 	// Of the pump.
 	decoder    *decode.Session

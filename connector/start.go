@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/capture"
-	"github.com/tidemark-cdc/tidemark/connector/snapshot"
 	"github.com/tidemark-cdc/tidemark/connector/source"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -37,6 +36,10 @@ func (s *session) start(ctx context.Context) error {
 				return ctx.Err()
 			}
 			continue
+		}
+		if gap := s.c.gap; gap != nil && d.Action != offsets.Repair && d.Action != offsets.Refuse {
+			// A session ended because rows may be missing, and nothing shows which.
+			return gap
 		}
 		if s.cfg.SnapshotMode == snapshotOnly && in.Stored != nil && in.Stored.Snapshot != nil &&
 			in.Stored.Snapshot.Done {
@@ -79,9 +82,31 @@ func (s *session) dialReplication(ctx context.Context) (*capture.Conn, error) {
 	return rep, err
 }
 
-// look collects the matrix's inputs, all of them freshly, and decides. self is our walsender's PID
-// at the second look, 0 at the first.
+// look is lookOnce, and again when that says gap: another process that does its work between the
+// reading of the slot and that of the record makes the slot seem gone. What two looks agree on is.
 func (s *session) look(
+	ctx context.Context, self uint32, waited time.Duration,
+) (offsets.Decision, offsets.StartInput, error) {
+	var before *offsets.StartInput
+	for {
+		d, in, err := s.lookOnce(ctx, self, waited)
+		if err != nil || d.Gap == nil {
+			return d, in, err
+		}
+		if before != nil && (before.Slot == nil) == (in.Slot == nil) &&
+			(in.Slot == nil || before.Slot.ConfirmedFlush == in.Slot.ConfirmedFlush) {
+			same, err := offsets.SameRecord(before.Stored, in.Stored)
+			if same || err != nil {
+				return d, in, err
+			}
+		}
+		before = &in
+	}
+}
+
+// lookOnce collects the matrix's inputs, all of them freshly, and decides. self is our walsender's
+// PID at the second look, 0 at the first.
+func (s *session) lookOnce(
 	ctx context.Context, self uint32, waited time.Duration,
 ) (offsets.Decision, offsets.StartInput, error) {
 	in := offsets.StartInput{
@@ -158,11 +183,21 @@ func (s *session) take(
 	ctx context.Context, d offsets.Decision, in offsets.StartInput,
 ) (again bool, err error) {
 	switch d.Action {
-	case offsets.Refuse, offsets.Repair:
+	case offsets.Refuse:
 		if d.Gap != nil {
 			s.metrics.Gap(d.Fault.Code)
 		}
 		return false, d.Fault
+	case offsets.Repair:
+		s.metrics.Gap(d.Fault.Code)
+		d, in, again, err = s.beginRepair(ctx, d, in)
+		if lostRace(err) || fault.Has(err, fault.SlotInUse) {
+			s.log.Warn("another process repairs too; its work is looked at", "error", err)
+			return true, nil
+		}
+		if err != nil || again {
+			return again, err
+		}
 	case offsets.FreshStart:
 		err := s.create(ctx, in)
 		if lostRace(err) {
@@ -188,7 +223,8 @@ func (s *session) take(
 		Slot: s.cfg.SlotName, Publication: s.cfg.Publication, Start: d.Start, Messages: true,
 		ServerVersion: s.src.Version(), StatusInterval: s.cfg.StatusInterval,
 	})
-	if fault.Has(err, fault.SlotInUse) {
+	switch fault.CodeOf(err) {
+	case fault.SlotInUse, fault.SlotLost, fault.SlotMissing: // since the look: the matrix says more
 		return true, nil
 	}
 	if err != nil {
@@ -199,7 +235,7 @@ func (s *session) take(
 		closeStream()
 		return false, err
 	}
-	differs, err := s.secondLook(ctx, stream.PID(), d, &in)
+	differs, err := s.secondLook(ctx, stream.PID(), &d, &in)
 	if err != nil || differs != "" {
 		closeStream()
 		if differs != "" {
@@ -216,20 +252,26 @@ func (s *session) take(
 // an earlier process may have stored and acknowledged after the first look, and the server has
 // then silently forwarded our start. differs says what changed; in becomes the second reading.
 func (s *session) secondLook(
-	ctx context.Context, self uint32, d offsets.Decision, in *offsets.StartInput,
+	ctx context.Context, self uint32, d *offsets.Decision, in *offsets.StartInput,
 ) (differs string, err error) {
 	again, second, err := s.look(ctx, self, 0)
 	if err != nil {
 		return "", err
 	}
-	if again.Action == offsets.Refuse || again.Action == offsets.Repair {
+	switch {
+	case again.Action == offsets.Refuse:
 		return "", again.Fault
+	case again.Action != offsets.Repair:
+	case d.Action != offsets.Repair:
+		return "a gap came to light", nil
+	default: // the repair that is being made; the publication is the one of now
+		again.Start = d.Start
 	}
 	differs, err = offsets.SecondLook(in, &second, d.Start)
 	if err == nil && differs == "" && again.Start != d.Start {
 		differs = "the position to begin at"
 	}
-	*in = second
+	*d, *in = again, second
 	return differs, err
 }
 
@@ -249,6 +291,9 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 	if in.Stored != nil {
 		s.record = *in.Stored
 	}
+	if d.Action == offsets.Repair {
+		forgetCut(&s.record, d.Start)
+	}
 	s.exact.adopt(&s.record)
 	s.stream.SetFlushed(d.Start)
 	err := s.saveRecord(ctx, func(r *offsets.Record) {
@@ -259,6 +304,9 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 		r.SystemID, r.Timeline, r.Slot = s.system.SystemID, uint32(s.system.Timeline), s.cfg.SlotName
 		r.Publication = offsets.Remember(r.Publication, in.Publication)
 		switch {
+		case d.Action == offsets.Repair:
+			plan := offsets.PlanRepair(&in, &d)
+			s.ownRepair(r, &plan)
 		case d.Action == offsets.Adopt:
 			r.LSN = d.Start
 			r.Snapshot = &offsets.SnapshotState{Done: true, Point: d.Start}
@@ -281,15 +329,6 @@ const slotTimeout = 90 * time.Second
 func lostRace(err error) bool {
 	return fault.Has(err, fault.Fenced) || fault.Has(err, fault.SlotWithoutOffset) ||
 		errors.Is(err, source.ErrExists)
-}
-
-// dropExported gives up the slot's first snapshot: the slot is another's now, and an open snapshot
-// would keep vacuum away for as long as the session lives.
-func (s *session) dropExported() {
-	if s.exported != nil {
-		s.exported.Close()
-		s.exported = nil
-	}
 }
 
 // create makes what a fresh start needs, in the order that loses nothing: the intent, so that a
@@ -321,23 +360,7 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) error {
 		return err
 	}
 	crashPoint("publication-made")
-	created, err := s.createSlot(ctx)
-	if err != nil {
-		return err
-	}
-	crashPoint("slot-made")
-	s.log.Info("slot created", "slot", s.cfg.SlotName, "consistent_point", created.ConsistentPoint)
-	if s.wantsSnapshot() {
-		s.exported, err = snapshot.Open(ctx, snapshot.Options{
-			Database: s.cfg.Database, AppName: s.c.appName(), Exported: created.Snapshot,
-			LockTimeout: s.cfg.SnapshotLockTimeout,
-		})
-		if err != nil {
-			return err
-		}
-		s.onClose(s.exported.Close)
-	}
-	return nil
+	return s.makeSlot(ctx, s.wantsSnapshot())
 }
 
 // createSlot makes the slot; while the server waits for open transactions they are named in the

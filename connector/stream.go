@@ -265,6 +265,13 @@ func (s *session) notice(f capture.Frame) error {
 	return nil
 }
 
+// drop gives back records that will not be sent.
+func (s *session) drop() {
+	for i := range s.records {
+		s.records[i].Buffer.Release()
+	}
+}
+
 // snapshotRow encodes one row of the snapshot and hands it on. Nobody is told of its confirmation:
 // a table is done when a flush has returned.
 func (s *session) snapshotRow(
@@ -274,10 +281,21 @@ func (s *session) snapshotRow(
 	if s.records, err = s.enc.Read(s.records[:0], t.compiled, row, at); err != nil {
 		return err
 	}
+	if s.join != nil && len(s.records) > 0 {
+		if err := s.join.Table(s.records[0].Key); err != nil {
+			s.drop()
+			return err
+		}
+	}
 	t.counters.SnapshotRows(len(s.records))
 	t.counters.Event('r')
+	return s.sendRead(ctx, s.records)
+}
+
+// sendRead hands on records of a snapshot.
+func (s *session) sendRead(ctx context.Context, records []envelope.Record) error {
 	if s.exact != nil {
-		return s.exact.readRow(ctx, s.records)
+		return s.exact.readRow(ctx, records)
 	}
-	return s.producer.Hold(ctx, s.records, nil)
+	return s.producer.Hold(ctx, records, nil)
 }

@@ -201,6 +201,17 @@ type Snapshot struct {
 	Marker string      // source.snapshot, "true" when empty
 }
 
+func (s *Snapshot) origin(op byte) origin {
+	o := origin{
+		op: op, pos: s.Pos, lsn: s.LSN, micros: s.Micros, xid: s.XID, hasXID: s.XID != 0,
+		marker: s.Marker,
+	}
+	if o.marker == "" {
+		o.marker = "true"
+	}
+	return o
+}
+
 // Read encodes a row of a snapshot as op r and appends its record to dst. row is not kept.
 func (e *Encoder) Read(dst []Record, t *Table, row schema.Tuple, s Snapshot) ([]Record, error) {
 	if err := t.ready(); err != nil {
@@ -209,13 +220,7 @@ func (e *Encoder) Read(dst []Record, t *Table, row schema.Tuple, s Snapshot) ([]
 	if err := sameWidth(t, row, true); err != nil {
 		return dst, err
 	}
-	o := origin{
-		op: 'r', pos: s.Pos, lsn: s.LSN, micros: s.Micros, xid: s.XID, hasXID: s.XID != 0,
-		marker: s.Marker,
-	}
-	if o.marker == "" {
-		o.marker = "true"
-	}
+	o := s.origin('r')
 	e.begin()
 	if err := e.insert(t, row, &o); err != nil {
 		e.rollback()

@@ -24,6 +24,7 @@ type Table struct {
 
 	columns []column
 	key     []keyColumn
+	shape   *KeyShape // of KeySchema; nil without a key
 	// keyHead and valueHead are the wire format's five bytes: zero, schema id in big endian.
 	keyHead, valueHead [5]byte
 	registered         bool
@@ -96,6 +97,9 @@ func (t *Table) buildSchemas(extra ...avroField) error {
 	var err error
 	if len(t.key) > 0 {
 		if t.KeySchema, err = keySchema(namespace, t.key); err != nil {
+			return fault.Wrap(fault.Internal, "the key's schema of topic "+t.Topic, err)
+		}
+		if t.shape, err = ParseKeyShape(t.KeySchema); err != nil {
 			return fault.Wrap(fault.Internal, "the key's schema of topic "+t.Topic, err)
 		}
 	}

@@ -23,7 +23,9 @@ type event struct {
 	// means "not carried".
 	key          schema.Tuple
 	nullIsAbsent bool
-	message      *message
+	// beforeKey is before_key ready encoded, when there is no row to make it of.
+	beforeKey []byte
+	message   *message
 }
 
 // state is a ColumnState on its way: text is borrowed from the tuple.
@@ -71,7 +73,10 @@ func (e *Encoder) nowText() []byte {
 }
 
 func (t *Table) appendOptionalKey(dst []byte, ev *event) ([]byte, error) {
-	if ev.key == nil {
+	switch {
+	case ev.beforeKey != nil:
+		return append(append(dst, branchValue), ev.beforeKey...), nil
+	case ev.key == nil:
 		return append(dst, branchNull), nil
 	}
 	return t.appendBeforeKey(append(dst, branchValue), ev.key, ev.nullIsAbsent)

@@ -21,8 +21,7 @@ const (
 	Resume Action = "resume"
 	// Adopt: a slot without a position, taken over because slot.adopt says so.
 	Adopt Action = "adopt"
-	// Repair: a gap, and on.slot.gap is resnapshot. Fault says what gap; who cannot repair
-	// returns it.
+	// Repair: a gap, and on.slot.gap is resnapshot. Fault says what gap, PlanRepair what to do.
 	Repair Action = "repair"
 	// Wait: the slot is active for another process. Look again, freshly, after a while.
 	Wait Action = "wait"
@@ -131,7 +130,7 @@ func (g *Gap) Bytes() uint64 {
 func Decide(in StartInput) Decision {
 	for _, row := range []func(*StartInput) *Decision{
 		rowCluster, rowForeign, rowActive, rowRewound, rowTimeline,
-		rowNoSlot, rowLost, rowNoPosition, rowRepairPending, rowAhead,
+		rowNoSlot, rowLost, rowRepairPending, rowNoPosition, rowAhead,
 	} {
 		if d := row(&in); d != nil {
 			return *d
@@ -250,6 +249,26 @@ func rowLost(in *StartInput) *Decision {
 	}))
 }
 
+// rowRepairPending: a repair was begun and not finished; its gap is still there, and the
+// publication may have changed once more since.
+func rowRepairPending(in *StartInput) *Decision {
+	i := in.Stored.repairIntent()
+	switch {
+	case i == nil:
+		return nil
+	case in.Slot.ConfirmedFlush == 0:
+		return in.refuse(in.unfinishedFault())
+	}
+	changes := Compare(in.Stored.Publication, in.Publication, in.Captured, nil)
+	d := in.gap(&Gap{
+		Code: i.Code, From: i.From, To: i.To,
+		Reason:  "a repair of this gap was begun and not finished: " + i.Reason,
+		Changes: GapChanges(changes),
+	})
+	d.Changes = changes
+	return d
+}
+
 // rowNoPosition: a slot and no position: our own half-made start, an adoption, or neither.
 func rowNoPosition(in *StartInput) *Decision {
 	if in.Stored.HasPosition() {
@@ -268,18 +287,6 @@ func rowNoPosition(in *StartInput) *Decision {
 	}
 	return &Decision{Action: Adopt, Start: c, Notes: []string{fmt.Sprintf("slot %s adopted at "+
 		"%s: what happened before is not known", in.SlotName, c)}}
-}
-
-// rowRepairPending: a repair was begun and not finished; its gap is still there.
-func rowRepairPending(in *StartInput) *Decision {
-	i := in.Stored.Intent
-	if i == nil || i.Kind != IntentRepair {
-		return nil
-	}
-	return in.gap(&Gap{
-		Code: i.Code, From: i.From, To: i.To,
-		Reason: "a repair of this gap was begun and not finished: " + i.Reason,
-	})
 }
 
 // rowAhead: O < C. What we store is stored before the slot is told (K5), so somebody else moved or

@@ -88,8 +88,9 @@ func checkDecision(t *testing.T, row matrixRow, d Decision, action Action) {
 	if d.Fault.Fix == "" {
 		t.Errorf("no way out in %q", d.Fault.Error())
 	}
-	if strings.Contains(d.Fault.Error(), OnGapResnapshot) {
-		t.Errorf("a way out that config refuses in %q", d.Fault.Error())
+	offered := strings.Contains(d.Fault.Error(), "on.slot.gap: resnapshot")
+	if offered != (row.gap && d.Action == Refuse) {
+		t.Errorf("repair offered: %t, in %q", offered, d.Fault.Error())
 	}
 	for _, part := range row.says {
 		if !strings.Contains(d.Fault.Error(), part) {

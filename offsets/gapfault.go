@@ -13,6 +13,7 @@ const (
 	wayReset       = "tidemark offsets reset forgets the position; the next start is a fresh one"
 	wayNewHistory  = "tidemark offsets reset --new-history accepts it and takes a new snapshot"
 	wayAcceptPub   = "tidemark offsets set --accept-publication, when nothing was lost"
+	wayRepair      = "on.slot.gap: resnapshot reads the tables again and deletes what is gone"
 	wayAdopt       = "slot.adopt: true starts at the slot's position, without what came before"
 	wayDropSlotFmt = "SELECT pg_drop_replication_slot(%s)"
 )
@@ -126,7 +127,7 @@ func (in *StartInput) gapFault(g *Gap) *fault.Error {
 		f.Wanted = "a slot that still has everything after " + in.Stored.LSN.String()
 	}
 	out := []string{wayShow}
-	if g.Code == fault.PublicationChanged {
+	if g.Code == fault.PublicationChanged && len(g.Changes) > 0 {
 		f.Found = joinChanges(g.Changes, 5)
 		f.Wanted = "the stored publication"
 		out = append(out, wayAcceptPub)
@@ -136,6 +137,9 @@ func (in *StartInput) gapFault(g *Gap) *fault.Error {
 		reset = fmt.Sprintf(wayDropSlotFmt, literal(in.SlotName)) + ", then " + wayReset
 	}
 	out = append(out, reset)
+	if in.OnGap != OnGapResnapshot {
+		out = append(out, wayRepair)
+	}
 	f.Fix = ways(out...)
 	return f
 }

@@ -16,17 +16,13 @@ func SecondLook(first, second *StartInput, start LSN) (string, error) {
 	if second.Slot == nil || first.Slot == nil {
 		return "the slot is gone", nil
 	}
-	was, err := marshalOrNil(first.Stored)
-	if err != nil {
-		return "", err
-	}
-	now, err := marshalOrNil(second.Stored)
+	same, err := SameRecord(first.Stored, second.Stored)
 	if err != nil {
 		return "", err
 	}
 	c, d := first.Slot.ConfirmedFlush, second.Slot.ConfirmedFlush
 	switch {
-	case !bytes.Equal(was, now):
+	case !same:
 		return "another process has written the offsets record", nil
 	case second.Slot.Active && second.Slot.ActivePID != second.SelfPID:
 		return fmt.Sprintf("the slot is active for PID %d", second.Slot.ActivePID), nil
@@ -39,6 +35,16 @@ func SecondLook(first, second *StartInput, start LSN) (string, error) {
 		return "it is another server", nil
 	}
 	return "", nil
+}
+
+// SameRecord reports whether two readings of the offsets record are one; nil is none.
+func SameRecord(a, b *Record) (bool, error) {
+	was, err := marshalOrNil(a)
+	if err != nil {
+		return false, err
+	}
+	now, err := marshalOrNil(b)
+	return bytes.Equal(was, now), err
 }
 
 func marshalOrNil(r *Record) ([]byte, error) {

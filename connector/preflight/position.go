@@ -50,8 +50,12 @@ func (o *outcome) decision(d offsets.Decision, stored *offsets.Record) {
 		position = stored.LSN.String()
 	}
 	switch d.Action {
-	case offsets.Refuse, offsets.Repair:
+	case offsets.Refuse:
 		o.failWith("stored position "+position, d.Fault)
+	case offsets.Repair:
+		found, _, _ := describe(d.Fault)
+		o.failAs(Warning, "stored position "+position, found, "",
+			"on.slot.gap is resnapshot: the next start reads the tables concerned again")
 	case offsets.FreshStart:
 		o.ok("no stored position and no slot: a fresh start")
 	case offsets.HalfMade:

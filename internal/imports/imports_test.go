@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"connector/deliver":  {"internal/fault", "internal/kafkadial", "envelope", "offsets", "config"},
 	"connector/source":   {"internal/fault", "internal/pgdial", "offsets", "config"},
 	"connector/consume":  {"internal/fault", "internal/kafkadial", "config", "offsets"},
+	"connector/converge": {"internal/fault", "internal/kafkadial", "config", "envelope"},
 	"connector/metrics":  {"internal/fault"},
 	"connector/worker":   {"internal/fault"},
 	"connector/preflight": {
@@ -39,7 +40,7 @@ var allowed = map[string][]string{
 		"internal/fault", "internal/pgdial", "internal/kafkadial", "config", "offsets", "envelope",
 		"schema", "schema/catalog", "schema/registry", "connector/capture", "connector/decode",
 		"connector/snapshot", "connector/source", "connector/deliver", "connector/metrics",
-		"connector/worker",
+		"connector/worker", "connector/converge",
 	},
 }
 
@@ -50,8 +51,8 @@ var peers = map[string][]string{
 		"schema/catalog", "internal/pgdial",
 	},
 	"github.com/twmb/franz-go/pkg/kgo": {
-		"connector/deliver", "connector/consume", "connector/preflight", "offsets",
-		"internal/kafkadial",
+		"connector/deliver", "connector/consume", "connector/converge", "connector/preflight",
+		"offsets", "internal/kafkadial",
 	},
 }
 
