@@ -262,8 +262,12 @@ func (s *Sampler) judgeFalls(x sample) {
 	s.keep(x)
 }
 
-// keep remembers what the look could have.
+// keep remembers what the look could have. A new session's confirmed position begins anew, also
+// when this look could not have it: between the record of a session and its first answer to HTTP.
 func (s *Sampler) keep(x sample) {
+	if x.epoch > s.last.epoch {
+		s.last.confirmed = 0
+	}
 	for _, p := range []struct {
 		into *uint64
 		from uint64

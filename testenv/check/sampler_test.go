@@ -47,6 +47,12 @@ func TestPositions(t *testing.T) {
 			{flushed: 10, written: 20, committed: 20, epoch: 1, confirmed: 25},
 			{at: at.Add(time.Minute), flushed: 10, written: 20, committed: 20, epoch: 2, confirmed: 26},
 		}},
+		"a session's record is seen before its first answer": {looks: []look{
+			ordinary,
+			{flushed: 10, written: 20, committed: 20, epoch: 2},
+			{flushed: 10, written: 20, committed: 20, epoch: 2, confirmed: 25},
+			{at: at.Add(time.Minute), flushed: 10, written: 20, committed: 20, epoch: 2, confirmed: 26},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Sampler{report: newReport(), crashed: c.crash}
