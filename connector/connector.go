@@ -94,7 +94,7 @@ func (c *Connector) Run(ctx context.Context) error {
 		c.setState(StateWaiting)
 		delay := wait.delay()
 		c.log.Warn("the session ended; another one begins", "code", fault.CodeOf(err),
-			"error", err, "wait", delay.Round(time.Millisecond))
+			"error", err, "wait", delay.Round(time.Millisecond).String())
 		c.countReconnect(err)
 		if !sleep(ctx, delay) {
 			c.setState(StateStopped)
@@ -140,7 +140,7 @@ func (c *Connector) through(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	c.setState(StateStreaming)
-	c.log.Info("streaming", "position", s.begin, "slot", c.cfg.SlotName)
+	c.log.Info("streaming", "position", s.begin.String(), "slot", c.cfg.SlotName)
 	c.note(nil)
 	return s.run(ctx)
 }

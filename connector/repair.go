@@ -119,7 +119,7 @@ func (s *session) makeSlot(ctx context.Context, read bool) error {
 		return err
 	}
 	crashPoint("slot-made")
-	s.log.Info("slot created", "slot", s.cfg.SlotName, "consistent_point", created.ConsistentPoint)
+	s.log.Info("slot created", "slot", s.cfg.SlotName, "consistent_point", created.ConsistentPoint.String())
 	if !read {
 		return nil
 	}
@@ -223,7 +223,7 @@ func (s *session) repaired(ctx context.Context) error {
 	i := &s.repair.intent
 	s.finding("gap", "")
 	s.log.Info("the gap is repaired", "code", i.Code, "from", i.From, "to", i.To,
-		"tables", len(s.repair.names), "position", s.begin)
+		"tables", len(s.repair.names), "position", s.begin.String())
 	return s.tellGap(ctx, gapDone)
 }
 

@@ -120,7 +120,7 @@ func OpenStore(ctx context.Context, opts StoreOptions) (*Store, error) {
 	}
 	s := &Store{
 		opts: opts, key: key, client: client, admin: kadm.NewClient(client),
-		log: opts.Logger.With("offsets_topic", opts.Topic, "connector", opts.Connector),
+		log: opts.Logger.With("offsets_topic", opts.Topic),
 	}
 	if err := s.ensureTopic(ctx); err != nil {
 		s.Close()
