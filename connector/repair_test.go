@@ -148,6 +148,7 @@ func TestRepairOfASlotThatIsGone(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.repairing()
+		r.onePartition()
 		r.lives()
 		before := len(r.all("shop.public.t"))
 		r.dropSlot()
@@ -377,13 +378,21 @@ func TestRepairOfTablesWithoutAKeyAndWithoutRows(t *testing.T) {
 	}
 	var ops []string
 	var last []int
+	byPartition := map[int32][]event{} // the order of a partition is one, of a topic it is not
 	for _, e := range r.all("shop.public.bare") {
 		ops = append(ops, e.op())
-		if e.op() == "t" {
-			last = nil
-			continue
+		byPartition[e.partition] = append(byPartition[e.partition], e)
+	}
+	for _, events := range byPartition {
+		var behind []int
+		for _, e := range events {
+			if e.op() == "t" {
+				behind = nil
+				continue
+			}
+			behind = append(behind, ids([]event{e}, "v")...)
 		}
-		last = append(last, ids([]event{e}, "v")...)
+		last = append(last, behind...)
 	}
 	slices.Sort(last)
 	sameInts(t, "bare behind the truncate", last, []int{1, 1, 3, 4})
