@@ -18,9 +18,10 @@ import (
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
-// sqlOnly are further settings of ordinary connections: limits of a role or database must not end
-// a long snapshot, and a policy must not hide rows in silence (off makes that an error).
-var sqlOnly = map[string]string{
+// limits are further settings of every connection: limits of a role or database must not end a long
+// snapshot, nor the creation of a slot, which waits for open transactions as for a lock. A policy
+// must not hide rows in silence (row_security off makes that an error).
+var limits = map[string]string{
 	"statement_timeout":                   "0",
 	"lock_timeout":                        "0",
 	"idle_in_transaction_session_timeout": "0",
@@ -48,9 +49,6 @@ func Config(db config.Database, appName string, replication bool) (*pgconn.Confi
 	if !replication {
 		return &cfg.Config, nil
 	}
-	for name := range sqlOnly {
-		delete(cfg.RuntimeParams, name)
-	}
 	cfg.RuntimeParams["replication"] = "database"
 	cfg.AfterConnect = initial(nil)
 	return &cfg.Config, nil
@@ -73,7 +71,7 @@ func SQLConfig(db config.Database, appName string) (*pgx.ConnConfig, error) {
 	for _, setting := range schema.PinnedSettings() {
 		cfg.RuntimeParams[setting.Name] = setting.Value
 	}
-	maps.Copy(cfg.RuntimeParams, sqlOnly)
+	maps.Copy(cfg.RuntimeParams, limits)
 	cfg.RuntimeParams["application_name"] = appName
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
 	cfg.StatementCacheCapacity = 0

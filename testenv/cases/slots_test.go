@@ -60,10 +60,7 @@ func TestK25SlotThatWasIdleTooLong(t *testing.T) {
 	if r.confirmed() == "" {
 		t.Error("the slot was dropped")
 	}
-	r.keys["on.slot.gap"] = "resnapshot"
-	if _, err := r.settings(); fault.CodeOf(err) != fault.ConfigInvalid {
-		t.Errorf("on.slot.gap: resnapshot gives %v", err)
-	}
+	// Repaired: TestRepairOfASlotThatIsLostInMidRun.
 }
 
 // ownStandby starts a standby that copies the primary's failover slots.
