@@ -8,9 +8,10 @@ ARG VERSION=dev
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" \
       -o /tidemark ./cmd/tidemark
 
-FROM gcr.io/distroless/static-debian12:nonroot
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /tidemark /usr/local/bin/tidemark
-USER nonroot
+USER 65532:65532
 EXPOSE 8083
 ENTRYPOINT ["/usr/local/bin/tidemark"]
 CMD ["run", "-c", "/etc/tidemark/tidemark.yaml"]
