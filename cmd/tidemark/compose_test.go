@@ -155,7 +155,8 @@ func TestComposeConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"COPY --from=build /tidemark /usr/local/bin/tidemark",
+		"      -o /out/usr/local/bin/tidemark ./cmd/tidemark",
+		"COPY --from=build /out/ /",
 		`CMD ["run", "-c", "/etc/tidemark/tidemark.yaml"]`,
 	} {
 		if !strings.Contains(string(docker), line+"\n") {
