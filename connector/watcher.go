@@ -63,12 +63,18 @@ func (s *session) heartbeat(f func(*offsets.Heartbeat)) {
 	f(s.heart)
 }
 
-func (s *session) heartbeatDue(now time.Time) (due bool) {
+// heartbeatClock runs f with the heartbeat's clock brought up to now: it stands still while reading is
+// paused or a transaction is open.
+func (s *session) heartbeatClock(now time.Time, f func(*offsets.Heartbeat)) {
 	held := s.queue.Blocked() || s.tracker.Open()
 	s.heartbeat(func(h *offsets.Heartbeat) {
 		h.Hold(held, now)
-		due = h.Due(now)
+		f(h)
 	})
+}
+
+func (s *session) heartbeatDue(now time.Time) (due bool) {
+	s.heartbeatClock(now, func(h *offsets.Heartbeat) { due = h.Due(now) })
 	return due
 }
 
@@ -121,10 +127,8 @@ func (s *session) heartbeatOK() {
 
 // judgeHeartbeat acts on what became of the heartbeat that is outstanding.
 func (s *session) judgeHeartbeat(now time.Time) error {
-	held := s.queue.Blocked() || s.tracker.Open()
 	var outcome offsets.HeartbeatOutcome
-	s.heartbeat(func(h *offsets.Heartbeat) {
-		h.Hold(held, now)
+	s.heartbeatClock(now, func(h *offsets.Heartbeat) {
 		outcome = h.Outcome(s.tracker.Received(), now)
 	})
 	changed := outcome != s.lastOutcome
