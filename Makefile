@@ -3,8 +3,10 @@ SHELL := /bin/bash
 GO ?= go
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
-# The first start compiles everything: without optimisation and debug data in two thirds of the time.
+# The first start compiles everything: without optimisation and debug data, and with a compiler that
+# collects no garbage below 2 GiB, in 6/10 of the time.
 QUICK := -gcflags='all=-N -l -dwarf=false'
+QUICKENV := GOGC=off GOMEMLIMIT=2GiB
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -14,7 +16,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
 
 demo: ## A throwaway PostgreSQL, broker and connector: watch change events (needs only Go)
-	@CGO_ENABLED=0 $(GO) run $(QUICK) -ldflags "$(LDFLAGS) -s -w" ./cmd/tidemark demo $(if $(FOR),--for $(FOR),--for 30s)
+	@$(QUICKENV) CGO_ENABLED=0 $(GO) run -exec 'env -u GOGC -u GOMEMLIMIT' $(QUICK) -ldflags "$(LDFLAGS) -s -w" ./cmd/tidemark demo $(if $(FOR),--for $(FOR),--for 30s)
 
 build: ## Build bin/tidemark
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tidemark ./cmd/tidemark
