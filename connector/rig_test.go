@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/connector"
 	"github.com/tidemark-cdc/tidemark/connector/metrics"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 // TestMain lets more tests run at a time than there are processors: they mostly wait for servers.
@@ -71,7 +72,7 @@ func newRigOn(t *testing.T, pg *testenv.Postgres) *rig {
 	}
 	broker := r.broker // a test may put another one in its place
 	t.Cleanup(func() { broker.Close() })
-	if r.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{}); err != nil {
+	if r.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check}); err != nil {
 		t.Fatal(err)
 	}
 	registry := r.registry

@@ -3,7 +3,6 @@ package testenv
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hamba/avro/v2"
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
@@ -31,7 +29,7 @@ func (r *FakeRegistry) handle(w http.ResponseWriter, req *http.Request) {
 		// the global level.
 		req.URL.RawQuery = "defaultToGlobal=false"
 	}
-	if req.Method != http.MethodPost || !registers && !asks {
+	if r.options.Compatible == nil || req.Method != http.MethodPost || !registers && !asks {
 		r.registry.Handler().ServeHTTP(w, req)
 		return
 	}
@@ -77,8 +75,7 @@ func (r *FakeRegistry) incompatible(subject, version string, body []byte) (strin
 	if err := json.Unmarshal(body, &request); err != nil {
 		return "", err
 	}
-	next, err := parseAvro(request.Schema)
-	if err != nil {
+	if _, err := r.options.Compatible(sr.CompatNone, request.Schema, ""); err != nil {
 		return "", err
 	}
 	level, versions, err := r.subjectState(subject)
@@ -97,39 +94,18 @@ func (r *FakeRegistry) incompatible(subject, version string, body []byte) (strin
 		if version != "" && version != "latest" && version != fmt.Sprint(old.Version) {
 			continue
 		}
-		last, err := parseAvro(old.Schema.Schema)
+		reason, err := r.options.Compatible(level, request.Schema, old.Schema.Schema)
 		if err != nil {
 			return "", err
 		}
-		if err := compatible(level, next, last); err != nil {
-			return fmt.Sprintf("version %d of %s, level %v: %v", old.Version, subject, level, err), nil
+		if reason != nil {
+			return fmt.Sprintf("version %d of %s, level %v: %v", old.Version, subject, level, reason), nil
 		}
 		if !transitive {
 			break
 		}
 	}
 	return "", nil
-}
-
-// compatible compares two schemas: BACKWARD means that a reader with the next one can read what was
-// written with the last, FORWARD the reverse, FULL both.
-func compatible(level sr.CompatibilityLevel, next, last avro.Schema) error {
-	var err error
-	check := avro.NewSchemaCompatibility()
-	switch level {
-	case sr.CompatBackward, sr.CompatBackwardTransitive, sr.CompatFull, sr.CompatFullTransitive:
-		err = check.Compatible(next, last)
-	}
-	switch level {
-	case sr.CompatForward, sr.CompatForwardTransitive, sr.CompatFull, sr.CompatFullTransitive:
-		err = errors.Join(err, check.Compatible(last, next))
-	}
-	return err
-}
-
-// parseAvro parses with a cache of its own: versions of one record have the same name.
-func parseAvro(text string) (avro.Schema, error) {
-	return avro.ParseBytesWithCache([]byte(text), "", &avro.SchemaCache{})
 }
 
 // subjectState reads the level that holds for a subject and its versions, oldest first.

@@ -11,19 +11,23 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 )
 
 // FakeRegistryOptions say how a registry in the process differs from the usual one. The zero value
-// checks BACKWARD compatibility, and asks for neither a password nor TLS.
+// takes every schema, and asks for neither a password nor TLS.
 type FakeRegistryOptions struct {
+	// Compatible is asked, as avrocompat.Check answers, before a schema is stored; nil takes all.
+	Compatible func(level sr.CompatibilityLevel, next, last string) (reason, err error)
+
 	User, Password string // basic authentication, where User is set
 	TLS            bool   // https, with a certificate of CAFile's authority
 	Path           string // what stands before the API's paths, as "/apis/ccompat/v7"
 }
 
 // A FakeRegistry is a schema registry with Confluent's API in this process. The store is srfake's; what
-// that lacks is added here: compatibility is checked (its own check answers yes always), a wrong
+// that lacks is added here: compatibility can be checked (its own check answers yes always), a wrong
 // password gets 401, and faults can be injected. Its methods may be called from several goroutines.
 type FakeRegistry struct {
 	URL    string

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 const (
@@ -86,7 +87,9 @@ func checkCompatibility(t *testing.T, c *sr.Client) {
 }
 
 func TestTheFakeRegistryChecksCompatibility(t *testing.T) {
-	r := startFakeRegistry(t, testenv.FakeRegistryOptions{Path: "/apis/ccompat/v7"})
+	r := startFakeRegistry(t, testenv.FakeRegistryOptions{
+		Path: "/apis/ccompat/v7", Compatible: avrocompat.Check,
+	})
 	c := registryClient(t, r.URL)
 	checkCompatibility(t, c)
 	answer, err := c.CheckCompatibility(t.Context(), "events-value", -1, sr.Schema{Schema: schemaWrong})
@@ -103,7 +106,7 @@ func TestTheFakeRegistryChecksCompatibility(t *testing.T) {
 }
 
 func TestAnInjectedAnswerIsGivenOnceAndMayFollowTheStoring(t *testing.T) {
-	r := startFakeRegistry(t, testenv.FakeRegistryOptions{})
+	r := startFakeRegistry(t, testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	c := registryClient(t, r.URL)
 	r.Inject(testenv.RegistryFault{Method: "POST", Status: 500, AfterStoring: true})
 	r.Inject(testenv.RegistryFault{Method: "POST", Status: 429, RetryAfter: "1"})
@@ -120,7 +123,7 @@ func TestAnInjectedAnswerIsGivenOnceAndMayFollowTheStoring(t *testing.T) {
 }
 
 func TestARegistryThatHangsAnswersNobody(t *testing.T) {
-	r := startFakeRegistry(t, testenv.FakeRegistryOptions{})
+	r := startFakeRegistry(t, testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	r.Inject(testenv.RegistryFault{Hang: true, Count: -1})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connector/worker"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 // site is a database, a broker and a registry, and a configuration file for them.
@@ -36,7 +37,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.broker.Close() })
-	reg, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	reg, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 // tailFile starts a broker and a registry with two connectors' topics and returns a file for them.
@@ -25,7 +26,7 @@ func tailFile(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = broker.Close() })
-	reg, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	reg, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	if err != nil {
 		t.Fatal(err)
 	}

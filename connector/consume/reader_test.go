@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/schema"
 	"github.com/tidemark-cdc/tidemark/schema/registry"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 const patience = 20 * time.Second
@@ -207,7 +208,7 @@ func TestASlowCallerIsNotTakenForTheEnd(t *testing.T) {
 func TestWhatTheConnectorWritesIsRead(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
-	fake, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	fake, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	if err != nil {
 		t.Fatal(err)
 	}

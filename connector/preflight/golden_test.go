@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -42,7 +43,7 @@ func newWorld(t *testing.T, pg *testenv.Postgres, broker testenv.FakeBrokerOptio
 			t.Error(err)
 		}
 	})
-	if w.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{}); err != nil {
+	if w.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 )
 
 // The tests of this package are the cases of faults that published connectors have had, one a test,
@@ -89,7 +90,7 @@ func newRigIn(t *testing.T, pg *testenv.Postgres, db string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.broker.Close() })
-	if r.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{}); err != nil {
+	if r.registry, err = testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.registry.Close() })

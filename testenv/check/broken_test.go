@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 	"github.com/tidemark-cdc/tidemark/testenv/check"
 	"github.com/tidemark-cdc/tidemark/testenv/proof"
 	"github.com/tidemark-cdc/tidemark/testenv/workload"
@@ -57,7 +58,7 @@ func brokenRun(t *testing.T, fault string) *check.Report {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { broker.Close() })
-	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 	"github.com/tidemark-cdc/tidemark/testenv/check"
 	"github.com/tidemark-cdc/tidemark/testenv/proof"
 	"github.com/tidemark-cdc/tidemark/testenv/workload"
@@ -53,7 +54,7 @@ func newRig(t *testing.T, o workload.Options) *proof.Rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { broker.Close() })
-	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
+	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	if err != nil {
 		t.Fatal(err)
 	}
