@@ -10,7 +10,7 @@ QUICKENV := GOGC=off GOMEMLIMIT=2GiB
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help demo build test test-fast test-real test-all lint fmt fuzz bench bench-quick
+.PHONY: help demo build test test-fast test-real test-all faults lint fmt fuzz bench bench-quick
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
@@ -32,6 +32,9 @@ test-real: ## The real-broker stage alone (Java 17 and Maven)
 
 test-all: ## Everything in full: PostgreSQL 14 to 18, long fuzzing
 	@TIDEMARK_TEST_ALL=1 bash testenv/stages.sh style unit fuzz integration broken real
+
+faults: ## Every test of the catalogue of faults; writes docs/faults.md (needs Java 17 and Maven)
+	@TIDEMARK_TEST_ALL=1 TIDEMARK_REALBROKER=1 bash testenv/stages.sh faults
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@FUZZTIME=$${FUZZTIME:-60s} bash testenv/stages.sh fuzz

@@ -12,7 +12,7 @@ import (
 )
 
 // K21: keepalives that come while rows wait for the broker move nothing.
-func TestNoKeepaliveMovesTheSlotPastAnUnconfirmedCommit(t *testing.T) {
+func TestF60NoKeepaliveMovesTheSlotPastAnUnconfirmedCommit(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.extra["idle.advance.after.ms"] = "1000" // asks for keepalives each second
@@ -54,7 +54,7 @@ func TestNoKeepaliveMovesTheSlotPastAnUnconfirmedCommit(t *testing.T) {
 
 // A broker that is away for longer than wal_sender_timeout costs no connection: status updates
 // go out on their own clock.
-func TestABlockedBrokerKeepsTheConnectionAndShows(t *testing.T) {
+func TestF19F48ABlockedBrokerKeepsTheConnectionAndShows(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", map[string]string{"wal_sender_timeout": "2s"}))
 	r.extra["max.queue.bytes"] = "1048576"
@@ -86,7 +86,7 @@ func TestABlockedBrokerKeepsTheConnectionAndShows(t *testing.T) {
 
 // K22 and K23: rows of one COPY share their LSN, and a session that is lost after any of them was
 // confirmed sends the transaction again whole.
-func TestASessionLostAmidATransactionLosesNothing(t *testing.T) {
+func TestF46ASessionLostAmidATransactionLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{1, 40, 99, 100, 101, 102} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
@@ -146,7 +146,7 @@ func records(req *kmsg.ProduceRequest) (n int) {
 	return n
 }
 
-func TestAServerThatRestartsLosesNothing(t *testing.T) {
+func TestF45AServerThatRestartsLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"fast", "immediate"} {
 		t.Run(mode, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // Two processes begin with nothing at the same time: one does the work, the other one waits for
 // it, and goes on when it stops.
-func TestTwoFreshStartsAtOnce(t *testing.T) {
+func TestF11TwoFreshStartsAtOnce(t *testing.T) {
 	t.Parallel()
 	for round := range 3 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -208,7 +208,7 @@ func (r *rig) alterTopic(topic, key, value string) {
 	}
 }
 
-func TestATableInASchemaOfThePublicationIsCapturedFromItsCreation(t *testing.T) {
+func TestF56ATableInASchemaOfThePublicationIsCapturedFromItsCreation(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.extra["catalog.check.interval.ms"] = "200"
@@ -230,7 +230,7 @@ func TestATableInASchemaOfThePublicationIsCapturedFromItsCreation(t *testing.T) 
 }
 
 // A table that is dropped behind rows that are still to be read: they come as they were.
-func TestRowsOfATableThatIsGoneMeanwhileStillCome(t *testing.T) {
+func TestF56RowsOfATableThatIsGoneMeanwhileStillCome(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.exec(numbers, "CREATE TABLE other (id int PRIMARY KEY)")

@@ -10,7 +10,7 @@ import (
 
 // A process that stood still while another one took the connector over wakes up, with events in an
 // open transaction: the broker refuses it, the other one goes on, and nothing is seen twice.
-func TestExactlyOnceAFrozenProcessWakesUp(t *testing.T) {
+func TestF12ExactlyOnceAFrozenProcessWakesUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(2 << 10)

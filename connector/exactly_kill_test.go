@@ -82,11 +82,11 @@ func (r *rig) killedAfter(d time.Duration) {
 
 // Transactions of 5 000 row messages, each of them many Kafka transactions; the connector is killed
 // twenty times, wherever it is. A read_committed consumer sees every event once.
-func TestExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
+func TestF08ExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
 	killedInTransactions(t, newRig(t, "18"), 20, 300*time.Millisecond)
 }
 
-func TestRealExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
+func TestF08RealExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
 	if os.Getenv("TIDEMARK_REALBROKER") == "" {
 		t.Skip("TIDEMARK_REALBROKER is not set: the real-broker stage runs this")
 	}

@@ -114,7 +114,7 @@ func TestExactlyOnceSnapshotAndEveryOperation(t *testing.T) {
 }
 
 // A source transaction of 5 000 rows is many Kafka transactions, and comes whole.
-func TestExactlyOnceSplitsALargeTransaction(t *testing.T) {
+func TestF58ExactlyOnceSplitsALargeTransaction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(64 << 10)
@@ -213,7 +213,7 @@ func TestExactlyOnceStopsWhenItIsFenced(t *testing.T) {
 }
 
 // Idle positions are stored and told in this mode too: WAL that others write does not stay.
-func TestExactlyOnceIdleAdvance(t *testing.T) {
+func TestF60ExactlyOnceIdleAdvance(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", nil))
 	r.exactlyOnce(1 << 20)
@@ -234,7 +234,7 @@ func TestExactlyOnceIdleAdvance(t *testing.T) {
 
 // A snapshot is many transactions, and a table's state is in that of its last rows. Killed in its
 // midst it begins again, and each row that was not there comes once.
-func TestExactlyOnceSnapshotThatIsKilled(t *testing.T) {
+func TestF02ExactlyOnceSnapshotThatIsKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(128 << 10)

@@ -19,7 +19,7 @@ var idleSettings = map[string]map[string]string{
 	"by both":       {"heartbeat.interval.ms": "1000", "idle.advance.after.ms": "1000"},
 }
 
-func TestTheSlotOfASilentConnectorMoves(t *testing.T) {
+func TestF60TheSlotOfASilentConnectorMoves(t *testing.T) {
 	t.Parallel()
 	for name, settings := range idleSettings {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTheSlotOfASilentConnectorMoves(t *testing.T) {
 }
 
 // A role that may not emit heartbeats is a warning; the slot moves all the same.
-func TestWithoutTheGrantOnTheMessageFunctionTheSlotMovesByKeepalives(t *testing.T) {
+func TestF60WithoutTheGrantOnTheMessageFunctionTheSlotMovesByKeepalives(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exec(numbers)
@@ -84,7 +84,7 @@ func TestWithoutTheGrantOnTheMessageFunctionTheSlotMovesByKeepalives(t *testing.
 
 // A transaction that stays open elsewhere is protected by restart_lsn: the position moves past its
 // start, and it comes whole when it commits, also after a restart.
-func TestIdleAdvancePastTheStartOfAnOpenTransactionLosesNothing(t *testing.T) {
+func TestF60IdleAdvancePastTheStartOfAnOpenTransactionLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", nil))
 	r.exec(numbers)
@@ -117,7 +117,7 @@ func TestIdleAdvancePastTheStartOfAnOpenTransactionLosesNothing(t *testing.T) {
 }
 
 // The seed problem: captured tables are silent while another database writes 500 MB.
-func TestAnotherDatabasesWritesDoNotFillTheDisk(t *testing.T) {
+func TestF60AnotherDatabasesWritesDoNotFillTheDisk(t *testing.T) {
 	t.Parallel()
 	pg := ownServer(t, "18", map[string]string{
 		"autovacuum": "off", "max_wal_size": "256MB", "full_page_writes": "off",

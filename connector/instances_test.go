@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
-func TestASecondInstanceWaitsAndStopsNamingTheFirst(t *testing.T) {
+func TestF11ASecondInstanceWaitsAndStopsNamingTheFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exec(numbers, insertNumbers(1, 3))
@@ -31,7 +31,7 @@ func TestASecondInstanceWaitsAndStopsNamingTheFirst(t *testing.T) {
 }
 
 // A wait ends with a fresh reading: what the first one stored meanwhile is not sent again.
-func TestASecondInstanceGoesOnWhereTheFirstStopped(t *testing.T) {
+func TestF11ASecondInstanceGoesOnWhereTheFirstStopped(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exec(numbers, insertNumbers(1, 3))
@@ -82,7 +82,7 @@ func TestARefusedWriterWhoseSlotIsStillItsOwnGoesOn(t *testing.T) {
 
 // A first process that was frozen (its way to the server is stalled) wakes up after a second one
 // took the slot: the broker refuses its position, and it stops.
-func TestAFrozenFirstProcessIsFenced(t *testing.T) {
+func TestF12AFrozenFirstProcessIsFenced(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", map[string]string{"wal_sender_timeout": "1s"}))
 	proxy, err := testenv.NewProxy(fmt.Sprintf("%s:%d", r.pg.Host, r.pg.Port))

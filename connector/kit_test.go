@@ -45,6 +45,29 @@ func versions(also ...string) []string {
 	return []string{"14", "15", "18"}
 }
 
+// firstOrAll is what a test goes through: the first, and with TIDEMARK_TEST_ALL all.
+func firstOrAll(all ...string) []string {
+	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		return all[:1]
+	}
+	return all
+}
+
+// inBothModes runs a test at least once and exactly once. Kafka transactions are of few events.
+func inBothModes(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	for _, mode := range []string{"at_least_once", "exactly_once"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "18")
+			if mode == "exactly_once" {
+				r.exactlyOnce(16 << 10)
+			}
+			test(t, r)
+		})
+	}
+}
+
 // onVersions runs a test on each of versions.
 func onVersions(t *testing.T, test func(t *testing.T, r *rig), also ...string) {
 	for _, v := range versions(also...) {

@@ -8,7 +8,7 @@ import (
 )
 
 // Each changes the publication while the connector is down, with a row in between that is lost.
-func TestAPublicationThatChangedWhileDownIsRefused(t *testing.T) {
+func TestF55APublicationThatChangedWhileDownIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		sql  []string
@@ -45,7 +45,7 @@ func TestAPublicationThatChangedWhileDownIsRefused(t *testing.T) {
 
 // Up to 17 the stream fails, on 18 it skips with a warning: both end the connector before the
 // rows are told to the slot.
-func TestAPublicationMadeAgainWhileStreamingStopsTheConnector(t *testing.T) {
+func TestF55APublicationMadeAgainWhileStreamingStopsTheConnector(t *testing.T) {
 	t.Parallel()
 	for _, v := range []string{"15", "18"} {
 		t.Run(v, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAPublicationMadeAgainWhileStreamingStopsTheConnector(t *testing.T) {
 	}
 }
 
-func TestATableOutAndBackWhileStreamingStopsTheConnector(t *testing.T) {
+func TestF55ATableOutAndBackWhileStreamingStopsTheConnector(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.extra["catalog.check.interval.ms"] = "200"
@@ -79,7 +79,7 @@ func TestATableOutAndBackWhileStreamingStopsTheConnector(t *testing.T) {
 	})
 }
 
-func TestATableThatIsTakenOutIsRememberedAndItsReturnIsAGap(t *testing.T) {
+func TestF55ATableThatIsTakenOutIsRememberedAndItsReturnIsAGap(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.extra["catalog.check.interval.ms"] = "200"

@@ -36,7 +36,7 @@ func (r *rig) nothingNew(before *offsets.Record) {
 	}
 }
 
-func TestASlotThatIsGoneIsRefused(t *testing.T) {
+func TestF52ASlotThatIsGoneIsRefused(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.streamedOnce()
@@ -51,7 +51,7 @@ func TestASlotThatIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-func TestASlotThatWasAdvancedIsRefused(t *testing.T) {
+func TestF52F53ASlotThatWasAdvancedIsRefused(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.streamedOnce()
@@ -63,7 +63,7 @@ func TestASlotThatWasAdvancedIsRefused(t *testing.T) {
 	})
 }
 
-func TestASlotThatWasMadeAgainIsRefused(t *testing.T) {
+func TestF52ASlotThatWasMadeAgainIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.streamedOnce()
@@ -92,7 +92,7 @@ func TestASlotWithoutAPositionIsRefusedUnlessAdopted(t *testing.T) {
 	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(4, 4))
 }
 
-func TestAServerBehindThePositionIsRefused(t *testing.T) {
+func TestF50F54AServerBehindThePositionIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.streamedOnce()
@@ -102,7 +102,7 @@ func TestAServerBehindThePositionIsRefused(t *testing.T) {
 	r.nothingNew(rec)
 }
 
-func TestAnOlderTimelineIsRefused(t *testing.T) {
+func TestF54AnOlderTimelineIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.streamedOnce()
@@ -110,7 +110,7 @@ func TestAnOlderTimelineIsRefused(t *testing.T) {
 	r.refused(fault.HistoryRewound)
 }
 
-func TestAnotherClusterIsRefused(t *testing.T) {
+func TestF54AnotherClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.streamedOnce()
@@ -155,7 +155,7 @@ func TestASlotOfAnotherKindIsRefused(t *testing.T) {
 	})
 }
 
-func TestALostSlotIsRefused(t *testing.T) {
+func TestF51ALostSlotIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, v := range versions() {
 		t.Run(v, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestALostSlotIsRefused(t *testing.T) {
 }
 
 // A slot that the server invalidates under a running connector ends it with the code, in no loop.
-func TestASlotThatIsLostWhileStreamingStopsTheConnector(t *testing.T) {
+func TestF51ASlotThatIsLostWhileStreamingStopsTheConnector(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", map[string]string{
 		"max_slot_wal_keep_size": "1MB", "min_wal_size": "32MB", "max_wal_size": "32MB",

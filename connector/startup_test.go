@@ -65,7 +65,7 @@ func TestASlotThatCannotBeMadeLeavesTheIntentAndNoSlot(t *testing.T) {
 
 // A start that made its slot and got no further goes on from the slot's point with a snapshot that
 // is taken now: the rows come as r, and what happened since the slot's point comes again.
-func TestAHalfMadeStartGoesOnFromTheSlotsPoint(t *testing.T) {
+func TestF01AHalfMadeStartGoesOnFromTheSlotsPoint(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.onePartition()
@@ -93,7 +93,7 @@ func TestAHalfMadeStartGoesOnFromTheSlotsPoint(t *testing.T) {
 	}
 }
 
-func TestASnapshotThatWasInterruptedBeginsAgain(t *testing.T) {
+func TestF02ASnapshotThatWasInterruptedBeginsAgain(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", nil))
 	r.exec(numbers, insertNumbers(1, 100), "CREATE TABLE z (id int PRIMARY KEY)",
@@ -126,7 +126,7 @@ func TestASnapshotThatWasInterruptedBeginsAgain(t *testing.T) {
 	sameInts(t, "z", ids(r.all("shop.public.z"), "id"), []int{1})
 }
 
-func TestACleanStopRepeatsNothing(t *testing.T) {
+func TestF10ACleanStopRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	onVersions(t, func(t *testing.T, r *rig) {
 		r.exec(numbers, insertNumbers(1, 5))
@@ -148,9 +148,12 @@ func TestACleanStopRepeatsNothing(t *testing.T) {
 }
 
 // SIGTERM under load: transactions of 5 000 rows one after the other, stopped in the midst.
-func TestAStopUnderLoadRepeatsNothing(t *testing.T) {
+func TestF10AStopUnderLoadRepeatsNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "18")
+	inBothModes(t, stoppedUnderLoad)
+}
+
+func stoppedUnderLoad(t *testing.T, r *rig) {
 	r.exec(numbers)
 	const transactions, rows = 12, 5000
 	run := r.start()
@@ -174,5 +177,5 @@ func TestAStopUnderLoadRepeatsNothing(t *testing.T) {
 	}
 	r.caughtUp(run)
 	r.clean(run)
-	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, transactions*rows))
+	sameInts(t, "ids", ids(r.committed("shop.public.t"), "id"), sequence(1, transactions*rows))
 }

@@ -11,7 +11,7 @@ FUZZTIME=${FUZZTIME:-2s}
 
 # Packages without a server behind their tests; everything else is integration.
 PURE="./internal/fault ./internal/imports ./schema ./offsets ./config ./envelope
-./connector/decode ./connector/metrics ./connector/worker ./schema/registry"
+./connector/decode ./connector/metrics ./connector/worker ./schema/registry ./testenv/faults"
 
 need_java() {
   for c in java:openjdk-17-jre-headless mvn:maven; do
@@ -54,14 +54,28 @@ integration() {
   local pkgs
   pkgs=$($GO list ./... | grep -vxF -f <($GO list $PURE))
   # One package at a time: each starts its own servers, and there are two cores.
-  $GO test -race -shuffle=on -p 1 -timeout 25m $pkgs
+  # With crash points: the tag changes nothing but what TIDEMARK_CRASH does.
+  $GO test -race -shuffle=on -p 1 -timeout 25m -tags crashpoints $pkgs
 }
 
 broken() { TIDEMARK_BROKEN=1 $GO test -timeout 15m -count=1 -run '^TestBroken' ./testenv/check/...; }
 
 real() {
   need_java
-  TIDEMARK_REALBROKER=1 $GO test -timeout 20m -count=1 -v -run '^TestReal' ./testenv/... ./connector/...
+  TIDEMARK_REALBROKER=1 $GO test -timeout 20m -count=1 -v -run '^Test(F[0-9][0-9])*Real' \
+    ./testenv/... ./connector/...
+}
+
+# Runs the tests of the catalogue of faults and writes docs/faults.md.
+faults() {
+  local out ended=0
+  need_java
+  out=$(mktemp)
+  $GO test -json -count=1 -p 1 -timeout 60m -tags crashpoints -run '^TestF[0-9][0-9]' \
+    $($GO run ./testenv/faults -packages) >"$out" || ended=$?
+  $GO run ./testenv/faults "$out"
+  rm "$out"
+  return $ended
 }
 
 for stage in "$@"; do

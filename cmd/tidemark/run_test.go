@@ -209,7 +209,7 @@ func TestRunShowsItsHealthAndStopsInOrder(t *testing.T) {
 	}
 }
 
-func TestASecondProcessWaitsForTheSlotAndIsRefused(t *testing.T) {
+func TestF11ASecondProcessWaitsForTheSlotAndIsRefused(t *testing.T) {
 	s := newSite(t)
 	first := s.start()
 	second := startProcess(t, "run", "-c", withoutHTTP(t, s.file))

@@ -159,7 +159,7 @@ func TestAKeepaliveThatAsksIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-func TestASilentServerIsAskedAndThenGivenUp(t *testing.T) {
+func TestF47ASilentServerIsAskedAndThenGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, p := pipe(t, StartOptions{StatusInterval: time.Hour}, time.Minute)
 		p.listen()
@@ -179,7 +179,7 @@ func TestASilentServerIsAskedAndThenGivenUp(t *testing.T) {
 	})
 }
 
-func TestTheSilenceOfAServerThatNobodyReadsDoesNotCount(t *testing.T) {
+func TestF48TheSilenceOfAServerThatNobodyReadsDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, p := pipe(t, StartOptions{}, time.Minute)
 		p.listen()

@@ -60,7 +60,7 @@ func TestTheSlotFollowsSetFlushedAndNeverFalls(t *testing.T) {
 	}
 }
 
-func TestAReaderThatStandsStillKeepsItsConnection(t *testing.T) {
+func TestF48AReaderThatStandsStillKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), table)
 	_, point := s.slot()
@@ -151,7 +151,7 @@ func TestCloseAmidALargeTransaction(t *testing.T) {
 	read(t, st).expect("begin", "relation t", "insert t1 t"+strings.Repeat("x", 1000))
 }
 
-func TestATerminatedWalsenderEndsTheStreamAsUnreachable(t *testing.T) {
+func TestF46ATerminatedWalsenderEndsTheStreamAsUnreachable(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), table)
 	_, point := s.slot()
@@ -169,7 +169,7 @@ func TestATerminatedWalsenderEndsTheStreamAsUnreachable(t *testing.T) {
 	}
 }
 
-func TestALargeValueComesWhole(t *testing.T) {
+func TestF57ALargeValueComesWhole(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), table,
 		"ALTER TABLE t ALTER v SET STORAGE EXTERNAL")
@@ -215,7 +215,7 @@ func TestAStreamOverTLS(t *testing.T) {
 	}
 }
 
-func TestAServerThatShutsDownEndsTheStream(t *testing.T) {
+func TestF45AServerThatShutsDownEndsTheStream(t *testing.T) {
 	t.Parallel()
 	pg, err := testenv.StartPostgres(timeout(t), testenv.PostgresOptions{})
 	if err != nil {

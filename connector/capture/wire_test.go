@@ -13,7 +13,7 @@ import (
 
 const table = "CREATE TABLE t (id int PRIMARY KEY, v text); CREATE PUBLICATION pub FOR TABLE t"
 
-func TestRowsOfACopyShareTheirLSN(t *testing.T) {
+func TestF60RowsOfACopyShareTheirLSN(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), table)
 	_, point := s.slot()
@@ -62,7 +62,7 @@ func TestARestartAtTheCommitRecordRepeatsAndAtItsEndDoesNot(t *testing.T) {
 	}
 }
 
-func TestAnOlderStartIsForwardedInSilence(t *testing.T) {
+func TestF53AnOlderStartIsForwardedInSilence(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), table)
 	_, point := s.slot()
@@ -136,7 +136,7 @@ func TestUnchangedToastIsInTheOldTupleUnderFull(t *testing.T) {
 	)
 }
 
-func TestAPreparedTransactionComesAtItsCommit(t *testing.T) {
+func TestF59APreparedTransactionComesAtItsCommit(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), table)
 	_, point := s.slot()
@@ -200,7 +200,7 @@ func TestATableWithoutColumns(t *testing.T) {
 	read(t, s.start(point)).expect("begin", "relation none", "insert", "commit")
 }
 
-func TestAMissingPublicationIsAWarningFrom18On(t *testing.T) {
+func TestF55AMissingPublicationIsAWarningFrom18On(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "18"), "CREATE TABLE t (id int PRIMARY KEY)")
 	_, point := s.slot()
@@ -209,7 +209,7 @@ func TestAMissingPublicationIsAWarningFrom18On(t *testing.T) {
 	r.expect(`WARNING: skipped loading publication "pub"`)
 }
 
-func TestAMissingPublicationIsAnErrorUpTo17(t *testing.T) {
+func TestF55AMissingPublicationIsAnErrorUpTo17(t *testing.T) {
 	t.Parallel()
 	s := newSource(t, testenv.SharedPostgres(t, "17"), "CREATE TABLE t (id int PRIMARY KEY)")
 	_, point := s.slot()

@@ -237,7 +237,7 @@ func TestVersionLines(t *testing.T) {
 	}
 }
 
-func TestMinorVersionsWithTheSnapshotRace(t *testing.T) {
+func TestF62MinorVersionsWithTheSnapshotRace(t *testing.T) {
 	for num, affected := range map[int]bool{
 		140023: true, 150019: true, 150020: false, 160015: true, 160016: false, 170011: true,
 		170012: false, 180006: true, 180007: false, 190000: false,

@@ -81,9 +81,9 @@ func ids(events []event) (list []string) {
 	return list
 }
 
-// Keepalives amid unconfirmed rows: TestNoKeepaliveMovesTheSlotPastAnUnconfirmedCommit. Here: a
+// Keepalives amid unconfirmed rows: TestF60NoKeepaliveMovesTheSlotPastAnUnconfirmedCommit. Here: a
 // connection that never carries data reports a position, which never falls and is never 0.
-func TestK21IdleFromTheFirstMoment(t *testing.T) {
+func TestF60K21IdleFromTheFirstMoment(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["heartbeat.interval.ms"], r.keys["idle.advance.after.ms"] = "0", "200"
 		r.exec(`CREATE TABLE c(id int PRIMARY KEY)`)
@@ -104,9 +104,9 @@ func TestK21IdleFromTheFirstMoment(t *testing.T) {
 	})
 }
 
-// A session cut amid a transaction: TestASessionLostAmidATransactionLosesNothing. Here: while a
+// A session cut amid a transaction: TestF46ASessionLostAmidATransactionLosesNothing. Here: while a
 // part of a transaction is confirmed neither record nor slot says that it is done.
-func TestK22PositionWithinATransaction(t *testing.T) {
+func TestF46K22PositionWithinATransaction(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["producer.override.max.request.size"] = "10000" // some batches
 		r.exec(`CREATE TABLE t(id int PRIMARY KEY)`)
@@ -138,10 +138,10 @@ func TestK22PositionWithinATransaction(t *testing.T) {
 	})
 }
 
-// Cuts behind each record: TestASessionLostAmidATransactionLosesNothing. Here: rows that share
+// Cuts behind each record: TestF46ASessionLostAmidATransactionLosesNothing. Here: rows that share
 // their LSN, and transactions side by side, are told apart; a stop that confirmed all repeats
 // nothing.
-func TestK23EqualLSNs(t *testing.T) {
+func TestF60K23EqualLSNs(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c43(id int PRIMARY KEY)`)
 		run := r.streaming()
@@ -175,10 +175,10 @@ func TestK23EqualLSNs(t *testing.T) {
 	})
 }
 
-// A blocked broker and a registry that is down: TestABlockedBrokerKeepsTheConnectionAndShows and
-// TestARegistryThatIsDownIsWaitedFor. Here: a transaction that is decoded for longer than the
+// A blocked broker and a registry that is down: TestF19F48ABlockedBrokerKeepsTheConnectionAndShows
+// and TestARegistryThatIsDownIsWaitedFor. Here: a transaction that is decoded for longer than the
 // walsender's timeout.
-func TestK24SlowSinkAmidALargeTransaction(t *testing.T) {
+func TestF48F58K24SlowSinkAmidALargeTransaction(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["max.queue.bytes"] = "1048576"
 		r.exec(`ALTER DATABASE `+r.db+` SET wal_sender_timeout = '1s'`,
@@ -205,10 +205,10 @@ func TestK24SlowSinkAmidALargeTransaction(t *testing.T) {
 	})
 }
 
-// Two instances: instances_test.go; a silent server: TestASilentServerIsAskedAndThenGivenUp of
-// capture; a restart: TestAServerThatRestartsLosesNothing. Here: a cut on every connection at once,
-// while rows flow, as a broken router makes it.
-func TestK28Cuts(t *testing.T) {
+// Two instances: instances_test.go; a silent server: TestF47ASilentServerIsAskedAndThenGivenUp of
+// capture; a restart: TestF45AServerThatRestartsLosesNothing. Here: a cut on every connection at
+// once, while rows flow, as a broken router makes it.
+func TestF47K28Cuts(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		proxy := r.viaProxy()
 		r.exec(`CREATE TABLE t(id int PRIMARY KEY)`)

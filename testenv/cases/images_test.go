@@ -20,7 +20,7 @@ func c18Row(id int) string {
 
 // The log repeats no out-of-line value that an UPDATE left alone: flagged, not null; what is null
 // is null. Connector suite: TestWhatIsKnownOfTheOldRow has the shapes with one such column.
-func TestK09UnchangedToastUnderDefault(t *testing.T) {
+func TestF57K09UnchangedToastUnderDefault(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(c18, c18Row(5))
 		run := r.streaming()
@@ -45,7 +45,7 @@ func TestK09UnchangedToastUnderDefault(t *testing.T) {
 }
 
 // A key that is itself out of line: no change of key, and no value is missing from it.
-func TestK09KeyThatIsOutOfLine(t *testing.T) {
+func TestF57K09KeyThatIsOutOfLine(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c18(id text PRIMARY KEY, v int)`,
 			`ALTER TABLE c18 ALTER id SET STORAGE EXTERNAL`,
@@ -59,7 +59,7 @@ func TestK09KeyThatIsOutOfLine(t *testing.T) {
 	})
 }
 
-func TestK10UnchangedToastUnderFull(t *testing.T) {
+func TestF57K10UnchangedToastUnderFull(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(c18, c18Row(1), `ALTER TABLE c18 REPLICA IDENTITY FULL`)
 		run := r.streaming()
@@ -169,7 +169,7 @@ func TestK12SwapOfADeferrableKeyUnderFull(t *testing.T) {
 	})
 }
 
-func TestK13IdentityUsingIndex(t *testing.T) {
+func TestF56K13IdentityUsingIndex(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c24(id int PRIMARY KEY, k int NOT NULL, v text)`,
 			`CREATE UNIQUE INDEX c24_k ON c24(k)`, `ALTER TABLE c24 REPLICA IDENTITY USING INDEX c24_k`,
@@ -194,7 +194,7 @@ func TestK13IdentityUsingIndex(t *testing.T) {
 
 // Tables whose UPDATE and DELETE would fail in the application are refused before they are
 // published, each named.
-func TestK13IdentitiesThatCannotServe(t *testing.T) {
+func TestF56K13IdentitiesThatCannotServe(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE dropped(id int PRIMARY KEY, k int NOT NULL UNIQUE)`,
 			`ALTER TABLE dropped REPLICA IDENTITY USING INDEX dropped_k_key`,

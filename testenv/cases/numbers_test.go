@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 )
 
-func TestK01NumericNaNAndInfinities(t *testing.T) {
+func TestF57K01NumericNaNAndInfinities(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE DOMAIN price AS numeric(6,2)`,
 			`CREATE TABLE c01(id int PRIMARY KEY, n numeric, n2 numeric(6,2), f4 real, f8 float8,

@@ -26,7 +26,8 @@ import (
 )
 
 // The tests of this package are the cases of faults that published connectors have had, one a test,
-// K01 to K30, each from SQL to decoded topic. Expected values are written by hand.
+// K01 to K30, each from SQL to decoded topic. Expected values are written by hand. F and a number
+// before it is a row of the catalogue of faults (docs/faults.md).
 
 // TestMain lets more tests run at a time than there are processors: they mostly wait for servers.
 func TestMain(m *testing.M) {

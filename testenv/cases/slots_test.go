@@ -27,9 +27,9 @@ func own(t *testing.T, version string, settings map[string]string) *testenv.Post
 	return pg
 }
 
-// WAL that is gone: TestALostSlotIsRefused and TestASlotThatIsLostWhileStreamingStopsTheConnector.
-// Here: what 18 adds, and that repair, which is not there yet, is refused and not taken for done.
-func TestK25SlotThatWasIdleTooLong(t *testing.T) {
+// WAL that is gone: TestF51ALostSlotIsRefused and
+// TestF51ASlotThatIsLostWhileStreamingStopsTheConnector. Here: what 18 adds.
+func TestF51K25SlotThatWasIdleTooLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, own(t, "18", nil))
 	r.exec(`CREATE TABLE t(id int PRIMARY KEY)`, `INSERT INTO t VALUES (1)`)
@@ -107,7 +107,7 @@ func ask(t *testing.T, pg *testenv.Postgres, sql string, args ...any) (out strin
 
 // Answers of the start to each state of a slot: connector's TestASlot... and offsets' matrix. Here:
 // a promotion, with a slot that the standby synchronised (c), with none (a), with a new one (b).
-func TestK26Failover(t *testing.T) {
+func TestF49F50K26Failover(t *testing.T) {
 	t.Parallel()
 	primary := own(t, "18", nil)
 	standby := ownStandby(t, primary)

@@ -10,7 +10,7 @@ import (
 
 // Writers from before the start to after the snapshot, a transaction that is open all the while, a
 // column that comes in between: the topic folds to the table.
-func TestK29HandOver(t *testing.T) {
+func TestF62K29HandOver(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE t(id int PRIMARY KEY, v int)`,
 			`INSERT INTO t SELECT g, 0 FROM generate_series(1,20000) g`)
@@ -80,8 +80,8 @@ func (r *rig) write(w int, stop chan struct{}) error {
 	}
 }
 
-// Kills amid a snapshot: TestASnapshotThatWasInterruptedBeginsAgain and testenv/proof. Here: limits
-// that a role has for its sessions end neither snapshot nor stream, however long those take.
+// Kills amid a snapshot: TestF02ASnapshotThatWasInterruptedBeginsAgain and testenv/proof. Here:
+// limits that a role has for its sessions end neither snapshot nor stream, however long those take.
 func TestK30LimitsOfTheRole(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["max.queue.bytes"] = "1048576"
@@ -123,7 +123,7 @@ func TestK30LimitsOfTheRole(t *testing.T) {
 
 // A record that says nothing of its snapshot is not taken for one whose snapshot is done; a table
 // that was made again under the same name is another table.
-func TestK30InterruptedSnapshotIsNotDone(t *testing.T) {
+func TestF02K30InterruptedSnapshotIsNotDone(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE a(id int PRIMARY KEY)`, `CREATE TABLE b(id int PRIMARY KEY, v int)`,
 			`INSERT INTO a SELECT generate_series(1,2000)`,

@@ -9,7 +9,7 @@ import (
 )
 
 // A stray STREAM ABORT in protocol 1 is in decode's TestTypeAndStreamAbortAreConsumed.
-func TestK19SavepointsInALargeTransaction(t *testing.T) {
+func TestF58K19SavepointsInALargeTransaction(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`ALTER DATABASE `+r.db+` SET logical_decoding_work_mem = '64kB'`,
 			`CREATE TABLE c37(id int PRIMARY KEY, v text)`)
@@ -39,7 +39,7 @@ func TestK19SavepointsInALargeTransaction(t *testing.T) {
 
 // Exception blocks, savepoints in savepoints, and DDL that is rolled back with its savepoint: its
 // column never was, in no schema.
-func TestK19NestedSavepointsAndDDL(t *testing.T) {
+func TestF58K19NestedSavepointsAndDDL(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`ALTER DATABASE `+r.db+` SET logical_decoding_work_mem = '64kB'`,
 			`CREATE TABLE c37(id int PRIMARY KEY, v text)`)
@@ -67,7 +67,7 @@ func TestK19NestedSavepointsAndDDL(t *testing.T) {
 	})
 }
 
-func TestK20MessageKinds(t *testing.T) {
+func TestF59K20MessageKinds(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["message.prefix.include.list"] = "ctx|only"
 		r.exec(`CREATE TYPE e39 AS ENUM('a')`, `CREATE TABLE c39(id int PRIMARY KEY, e e39)`,

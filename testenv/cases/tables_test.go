@@ -47,7 +47,7 @@ func TestK14WithoutAKeyIntoACompactedTopic(t *testing.T) {
 
 // A primary key that goes away while streaming: the topic had keys, and what follows says that the
 // table has none, in its schema and by a reason; rows that only lack a key are not lost.
-func TestK14KeyThatIsDropped(t *testing.T) {
+func TestF56K14KeyThatIsDropped(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE np(a int PRIMARY KEY, b int)`, `INSERT INTO np VALUES (1,1)`)
 		r.keys["catalog.check.interval.ms"] = "100"
@@ -168,7 +168,7 @@ func TestK15IdentitiesOfLeaves(t *testing.T) {
 	})
 }
 
-func TestK16AddingColumns(t *testing.T) {
+func TestF56K16AddingColumns(t *testing.T) {
 	for _, level := range []sr.CompatibilityLevel{
 		sr.CompatFull, sr.CompatFullTransitive, sr.CompatBackwardTransitive, sr.CompatForwardTransitive,
 	} {

@@ -11,7 +11,7 @@ import (
 )
 
 // 294247-01-10 04:00:54.775807 is the last that 64-bit microseconds hold; PostgreSQL goes on.
-func TestK02InfinityInDateAndTimestamps(t *testing.T) {
+func TestF57K02InfinityInDateAndTimestamps(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c03(id int PRIMARY KEY, d date, ts timestamp, tz timestamptz,
 			da date[], dr daterange)`)
@@ -33,7 +33,7 @@ func TestK02InfinityInDateAndTimestamps(t *testing.T) {
 	})
 }
 
-func TestK03TimesAndIntervals(t *testing.T) {
+func TestF57K03TimesAndIntervals(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c05(id int PRIMARY KEY, t time, z timetz, i interval, ta time[])`)
 		r.values("c05", `INSERT INTO c05 VALUES
@@ -54,7 +54,7 @@ func TestK03TimesAndIntervals(t *testing.T) {
 }
 
 // Infinite intervals are text like any other, and never a finite one.
-func TestK03InfiniteIntervals(t *testing.T) {
+func TestF57K03InfiniteIntervals(t *testing.T) {
 	onVersions(t, 17, "infinite intervals", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c05(id int PRIMARY KEY, i interval)`)
 		r.values("c05", `INSERT INTO c05 VALUES (1,'infinity'),(2,'-infinity')`,
@@ -142,7 +142,7 @@ func newDatabase(t *testing.T, pg *testenv.Postgres, like, encoding string) stri
 	return name
 }
 
-func TestK04Latin1Database(t *testing.T) {
+func TestF57K04Latin1Database(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r = newRigIn(t, r.pg, newDatabase(t, r.pg, r.db, "LATIN1"))
 		r.exec(`SET client_encoding = 'UTF8'`, c06, `ALTER TABLE c06 RENAME s TO "sé"`)
@@ -152,7 +152,7 @@ func TestK04Latin1Database(t *testing.T) {
 
 // A database without an encoding holds any bytes: what is UTF-8 passes, other bytes are flagged
 // with their hexadecimal digits, and an Avro string is never broken.
-func TestK04DatabaseWithoutEncoding(t *testing.T) {
+func TestF57K04DatabaseWithoutEncoding(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r = newRigIn(t, r.pg, newDatabase(t, r.pg, r.db, "SQL_ASCII"))
 		r.exec(`CREATE TABLE c06(id int PRIMARY KEY, s text, a text[])`)
@@ -162,7 +162,7 @@ func TestK04DatabaseWithoutEncoding(t *testing.T) {
 	})
 }
 
-func TestK05Arrays(t *testing.T) {
+func TestF57K05Arrays(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c09(id int PRIMARY KEY, t text[], i int[], b box[], j jsonb[], y bytea[])`)
 		r.values("c09", `INSERT INTO c09 VALUES
@@ -195,7 +195,7 @@ const k06DDL = `CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE EXTENSIO
 		ch char(5), q "char", o oid, ip inet, p point,
 		e mood, ea mood[], dm dmood, li list, ha hstore[], ma amt[], bt bit(3), u uuid[], vb varbit)`
 
-func TestK06DomainsCompositesExtensions(t *testing.T) {
+func TestF57K06DomainsCompositesExtensions(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(k06DDL)
 		r.values("c11", `INSERT INTO c11 VALUES
@@ -221,7 +221,7 @@ func TestK06DomainsCompositesExtensions(t *testing.T) {
 
 // What the stream does not announce is in no schema: new labels and attributes come as they are,
 // and every later row has all of its columns.
-func TestK06TypesThatChange(t *testing.T) {
+func TestF56K06TypesThatChange(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TYPE mood AS ENUM ('a'); CREATE TYPE addr AS (street text)`,
 			`CREATE TABLE c11(id int PRIMARY KEY, e mood, c addr, ea mood[])`,
@@ -242,7 +242,7 @@ func TestK06TypesThatChange(t *testing.T) {
 }
 
 // A type that is made while the connector streams is resolved like one that was there before.
-func TestK06TypeMadeWhileStreaming(t *testing.T) {
+func TestF56K06TypeMadeWhileStreaming(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(`CREATE TABLE c11(id int PRIMARY KEY)`)
 		run := r.streaming()

@@ -104,7 +104,7 @@ func judge(t *testing.T, r *proof.Rig, sampler *check.Sampler, drain time.Durati
 }
 
 // Twenty thousand changes, and a connector that is killed five times in the midst of them.
-func TestNothingIsLostWhenTheConnectorIsKilled(t *testing.T) {
+func TestF08NothingIsLostWhenTheConnectorIsKilled(t *testing.T) {
 	r := newRig(t, workload.Options{Seed: 1})
 	sampler := r.Sampler()
 	start(t, r)
