@@ -22,8 +22,8 @@ import (
 // part is large or old enough, and then between two row messages (offsets.Cut). Whatever goes wrong
 // ends the session: the next one fences, which aborts what is open, and reads what is there.
 //
-// What confirms a source transaction to the Tracker is the commit, not the brokers' answers to its
-// records: each is held by one count from its Begin on. So everything behind the Tracker is as in
+// What a Kafka transaction holds, and what the record says of it, is offsets.Part's: it confirms
+// source transactions to the Tracker by the commit, so that everything behind the Tracker is as in
 // the other mode: K3, positions, the slot.
 //
 // All methods may be called on a nil receiver, which is at-least-once mode and does nothing. mu is
@@ -32,25 +32,10 @@ type exactly struct {
 	s *session
 
 	mu        sync.Mutex
-	streaming bool      // positions move; before that the record is changed by start and snapshot
-	since     time.Time // when the open Kafka transaction got its first content; zero: empty
-	open      bool      // it was begun at the broker
-	bytes     int64
-	held      []*offsets.Tx // finished source transactions and single messages in it
-
-	// What the next record says: the end of the last source transaction that is in, and how far into
-	// the open one.
-	end   offsets.LSN
-	xid   uint32
-	final offsets.LSN // of the open source transaction; 0: none is open
-	rows  int64
-	row   offsets.LSN
-	own   int64     // bytes of the open source transaction in this Kafka transaction
-	begun time.Time // when it was begun
-
-	message offsets.LSN // the last message outside of transactions
-	cut     *offsets.Cut
-	failed  error // the first failure: nothing is sent or committed after it
+	streaming bool // positions move; before that the record is changed by start and snapshot
+	open      bool // a Kafka transaction was begun at the broker
+	part      offsets.Part
+	failed    error // the first failure: nothing is sent or committed after it
 }
 
 // adopt takes over what the stored record says of the transaction that was cut.
@@ -58,7 +43,7 @@ func (e *exactly) adopt(r *offsets.Record) {
 	if e == nil {
 		return
 	}
-	e.cut, e.message = offsets.CutOf(r), r.MessageLSN
+	e.part.Adopt(r)
 }
 
 // skip reports whether an event was sent by an earlier session. The pump asks for every event.
@@ -70,19 +55,15 @@ func (e *exactly) skip(ev *decode.Event) (bool, error) {
 	defer e.mu.Unlock()
 	switch {
 	case ev.Kind == decode.KindBegin:
-		return false, e.cut.Begin(ev.Tx.FinalLSN)
+		return false, e.part.Cut.Begin(ev.Tx.FinalLSN)
 	case ev.Kind == decode.KindCommit:
-		return false, e.cut.Commit()
+		return false, e.part.Cut.Commit()
 	case ev.Kind == decode.KindMessage && !ev.Transactional:
-		return ev.LSN <= e.message, nil
+		return e.part.SkipSingle(ev.LSN), nil
 	case !rowMessage(ev):
 		return false, nil
 	}
-	skip, err := e.cut.Skip(ev.Index, ev.LSN)
-	if skip && !e.cut.Pending() {
-		e.rows, e.row = ev.Index+1, ev.LSN
-	}
-	return skip, err
+	return e.part.Skip(ev.Index, ev.LSN)
 }
 
 // rowMessage reports whether an event counts in its transaction (decode.Event.Index).
@@ -105,7 +86,7 @@ func (e *exactly) waiting() bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cut.Pending()
+	return e.part.Cut.Pending()
 }
 
 // begin takes a source transaction that was just opened, and holds its position back.
@@ -113,10 +94,9 @@ func (e *exactly) begin(tx *offsets.Tx) {
 	if e == nil {
 		return
 	}
-	tx.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.final, e.rows, e.row, e.own, e.begun = tx.Final, 0, 0, 0, time.Now()
+	e.part.Begin(tx, time.Now())
 }
 
 // done takes note that a row message is done, also one that gave no records, and commits when it
@@ -127,7 +107,7 @@ func (e *exactly) done(ctx context.Context, ev *decode.Event) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rows, e.row = ev.Index+1, ev.LSN
+	e.part.Row(ev.Index, ev.LSN)
 	return e.commitDue(ctx, false)
 }
 
@@ -138,9 +118,7 @@ func (e *exactly) finish(ctx context.Context, tx *offsets.Tx, end offsets.LSN) e
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.content()
-	e.held = append(e.held, tx)
-	e.end, e.xid, e.final, e.rows, e.own = end, tx.XID, 0, 0, 0
+	e.part.Finish(tx, end, time.Now())
 	return e.commitDue(ctx, false)
 }
 
@@ -151,8 +129,7 @@ func (e *exactly) single(ctx context.Context, recs []envelope.Record, at offsets
 	if err := e.sendLocked(ctx, recs); err != nil {
 		return err
 	}
-	e.held = append(e.held, e.s.tracker.BeginSingle(1))
-	e.message = at
+	e.part.Single(e.s.tracker.BeginSingle(1), at)
 	return nil
 }
 
@@ -164,7 +141,7 @@ func (e *exactly) send(ctx context.Context, recs []envelope.Record, ev *decode.E
 	if err := e.sendLocked(ctx, recs); err != nil {
 		return err
 	}
-	e.rows, e.row = ev.Index+1, ev.LSN
+	e.part.Row(ev.Index, ev.LSN)
 	return nil
 }
 
@@ -178,11 +155,11 @@ func (e *exactly) sendLocked(ctx context.Context, recs []envelope.Record) error 
 		}
 		e.open = true
 	}
-	e.content()
+	bytes := int64(0)
 	for i := range recs {
-		e.bytes += int64(recs[i].Size())
-		e.own += int64(recs[i].Size())
+		bytes += int64(recs[i].Size())
 	}
+	e.part.Content(bytes, time.Now())
 	return e.fail(e.s.producer.Send(ctx, recs, nil))
 }
 
@@ -192,13 +169,6 @@ func (e *exactly) fail(err error) error {
 		e.failed = err
 	}
 	return err
-}
-
-// content takes note that the Kafka transaction is not empty any more.
-func (e *exactly) content() {
-	if e.since.IsZero() {
-		e.since = time.Now()
-	}
 }
 
 // readRow sends a row of a snapshot. Rows are committed as they come, with the record as it is.
@@ -213,32 +183,11 @@ func (e *exactly) readRow(ctx context.Context, recs []envelope.Record) error {
 
 // commitDue commits when it is time. quiet says that the stream has nothing more just now.
 func (e *exactly) commitDue(ctx context.Context, quiet bool) error {
-	if !e.due(quiet, time.Now()) {
+	limits := offsets.PartLimits{Bytes: e.s.cfg.ExactlyOnceBytes, Age: e.s.cfg.ExactlyOnceEvery}
+	if !e.part.Due(limits, quiet, time.Now()) {
 		return nil
 	}
 	return e.commit(ctx, nil)
-}
-
-// due: whole source transactions as many as fit; one is split only for its own size or age.
-func (e *exactly) due(quiet bool, now time.Time) bool {
-	size, age := e.s.cfg.ExactlyOnceBytes, e.s.cfg.ExactlyOnceEvery
-	switch {
-	case e.since.IsZero(), e.unsplittable():
-		return false
-	case e.final == 0:
-		return quiet || e.bytes >= size || now.Sub(e.since) >= age
-	}
-	from := e.since
-	if e.begun.After(from) {
-		from = e.begun
-	}
-	return e.own >= size || now.Sub(from) >= age
-}
-
-// unsplittable: while the record must go on naming a transaction that was cut earlier, it cannot
-// name another one.
-func (e *exactly) unsplittable() bool {
-	return e.cut.Pending() && e.final != 0 && e.final != e.cut.Final && e.own > 0
 }
 
 // tick commits what has waited long enough, or has nothing behind it; the keeper calls it on its
@@ -256,7 +205,7 @@ func (e *exactly) tick(ctx context.Context, quiet bool) error {
 
 // idle: nothing is in the Kafka transaction, and an idle position waits to be stored.
 func (e *exactly) idle() bool {
-	return e.streaming && e.since.IsZero() &&
+	return e.streaming && e.part.Empty() &&
 		e.s.tracker.Confirmed() > e.s.positions.Snapshot().Stored
 }
 
@@ -274,7 +223,7 @@ func (e *exactly) tend(stop, ctx context.Context) error {
 func (e *exactly) close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.since.IsZero() && !e.idle() {
+	if e.part.Empty() && !e.idle() {
 		return nil
 	}
 	return e.commit(ctx, nil)
@@ -302,10 +251,10 @@ func (e *exactly) commit(ctx context.Context, change func(*offsets.Record)) erro
 	if e.failed != nil {
 		return e.failed
 	}
-	if e.unsplittable() {
+	if e.part.Unsplittable() {
 		return fault.New(fault.TransactionChanged, fmt.Sprintf("the source transaction that commits "+
-			"at %s cannot be split", e.final)).With("it comes before the one that was split last",
-			"the transaction that commits at "+e.cut.Final.String(), "tidemark check names changes "+
+			"at %s cannot be split", e.part.Open())).With("it comes before the one that was split last",
+			"the transaction that commits at "+e.part.Cut.Final.String(), "tidemark check names changes "+
 				"of the publication")
 	}
 	s := e.s
@@ -317,7 +266,8 @@ func (e *exactly) commit(ctx context.Context, change func(*offsets.Record)) erro
 	}
 	rec.TsUsec = time.Now().UnixMicro()
 	if e.streaming {
-		e.positions(&rec)
+		rec.Timeline = s.storedTimeline.Load()
+		e.part.Write(&rec, s.tracker.Confirmed())
 	}
 	crashPoint("exactly-commit")
 	if err := s.offsets.Save(ctx, rec); err != nil {
@@ -327,11 +277,8 @@ func (e *exactly) commit(ctx context.Context, change func(*offsets.Record)) erro
 	s.recordMu.Lock()
 	s.record = rec
 	s.recordMu.Unlock()
-	for i, tx := range e.held {
-		tx.Done(nil)
-		e.held[i] = nil
-	}
-	e.held, e.open, e.bytes, e.own, e.since = e.held[:0], false, 0, 0, time.Time{}
+	e.part.Committed()
+	e.open = false
 	if !e.streaming {
 		return nil
 	}
@@ -340,21 +287,4 @@ func (e *exactly) commit(ctx context.Context, change func(*offsets.Record)) erro
 			"position %s is committed, and only %s is confirmed", rec.LSN, confirmed))
 	}
 	return s.told(rec.LSN)
-}
-
-// positions writes into the record how far the events of this Kafka transaction go.
-func (e *exactly) positions(rec *offsets.Record) {
-	rec.LSN = max(e.end, e.s.tracker.Confirmed())
-	rec.MessageLSN = e.message
-	rec.Timeline = e.s.storedTimeline.Load()
-	if e.xid != 0 {
-		rec.TxID = e.xid
-	}
-	if e.cut.Pending() {
-		return // the record still names it
-	}
-	rec.LSNCommit, rec.EventIndex, rec.RowLSN = 0, 0, 0
-	if e.final != 0 && e.rows > 0 {
-		rec.LSNCommit, rec.EventIndex, rec.RowLSN = e.final, e.rows, e.row
-	}
 }

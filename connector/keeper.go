@@ -87,13 +87,7 @@ func (s *session) store(ctx context.Context) error {
 
 // told tells the slot a position that the offsets topic has.
 func (s *session) told(lsn offsets.LSN) error {
-	if err := s.positions.Confirm(lsn); err != nil {
-		return err
-	}
-	if err := s.positions.Store(lsn); err != nil {
-		return err
-	}
-	if err := s.positions.Flush(lsn); err != nil {
+	if err := s.positions.Told(lsn); err != nil {
 		return err
 	}
 	s.stream.SetFlushed(lsn)

@@ -82,26 +82,13 @@ func (s *session) dialReplication(ctx context.Context) (*capture.Conn, error) {
 	return rep, err
 }
 
-// look is lookOnce, and again when that says gap: another process that does its work between the
-// reading of the slot and that of the record makes the slot seem gone. What two looks agree on is.
+// look collects the matrix's inputs freshly, twice where they show a gap, and decides.
 func (s *session) look(
 	ctx context.Context, self uint32, waited time.Duration,
 ) (offsets.Decision, offsets.StartInput, error) {
-	var before *offsets.StartInput
-	for {
-		d, in, err := s.lookOnce(ctx, self, waited)
-		if err != nil || d.Gap == nil {
-			return d, in, err
-		}
-		if before != nil && (before.Slot == nil) == (in.Slot == nil) &&
-			(in.Slot == nil || before.Slot.ConfirmedFlush == in.Slot.ConfirmedFlush) {
-			same, err := offsets.SameRecord(before.Stored, in.Stored)
-			if same || err != nil {
-				return d, in, err
-			}
-		}
-		before = &in
-	}
+	return offsets.Look(func() (offsets.Decision, offsets.StartInput, error) {
+		return s.lookOnce(ctx, self, waited)
+	})
 }
 
 // lookOnce collects the matrix's inputs, all of them freshly, and decides. self is our walsender's
@@ -219,60 +206,48 @@ func (s *session) take(
 	for _, note := range d.Notes {
 		s.log.Warn(note)
 	}
-	stream, err := s.rep.Start(ctx, capture.StartOptions{
-		Slot: s.cfg.SlotName, Publication: s.cfg.Publication, Start: d.Start, Messages: true,
-		ServerVersion: s.src.Version(), StatusInterval: s.cfg.StatusInterval,
-	})
-	switch fault.CodeOf(err) {
-	case fault.SlotInUse, fault.SlotLost, fault.SlotMissing: // since the look: the matrix says more
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	closeStream := func() { _ = stream.Close(context.Background()) } // has a deadline of its own
-	if err := s.fence(ctx); err != nil {
-		closeStream()
-		return false, err
-	}
-	differs, err := s.secondLook(ctx, stream.PID(), &d, &in)
+	stream, differs, err := s.claim(ctx, &d, &in)
 	if err != nil || differs != "" {
-		closeStream()
 		if differs != "" {
 			s.log.Warn("slot or record changed while the stream began; looking again", "what", differs)
 		}
 		return differs != "", err
 	}
 	s.stream = stream
-	s.onClose(closeStream)
+	s.onClose(closer(stream))
 	return false, s.own(ctx, d, in)
 }
 
-// secondLook evaluates the matrix again, now that the slot is ours and earlier writers are fenced:
-// an earlier process may have stored and acknowledged after the first look, and the server has
-// then silently forwarded our start. differs says what changed; in becomes the second reading.
-func (s *session) secondLook(
-	ctx context.Context, self uint32, d *offsets.Decision, in *offsets.StartInput,
-) (differs string, err error) {
-	again, second, err := s.look(ctx, self, 0)
-	if err != nil {
-		return "", err
+// claim begins to stream, fences earlier writers and looks again. A stream that it returns with
+// neither differs nor an error is ours.
+func (s *session) claim(
+	ctx context.Context, d *offsets.Decision, in *offsets.StartInput,
+) (stream *capture.Stream, differs string, err error) {
+	differs, err = offsets.Claim{
+		Start: func(at offsets.LSN) (pid int32, err error) {
+			stream, err = s.rep.Start(ctx, capture.StartOptions{
+				Slot: s.cfg.SlotName, Publication: s.cfg.Publication, Start: at, Messages: true,
+				ServerVersion: s.src.Version(), StatusInterval: s.cfg.StatusInterval,
+			})
+			if err != nil {
+				return 0, err
+			}
+			return int32(stream.PID()), nil
+		},
+		Fence: func() error { return s.fence(ctx) },
+		Look: func(self int32) (offsets.Decision, offsets.StartInput, error) {
+			return s.look(ctx, uint32(self), 0)
+		},
+	}.Take(d, in)
+	if stream != nil && (err != nil || differs != "") {
+		closer(stream)()
 	}
-	switch {
-	case again.Action == offsets.Refuse:
-		return "", again.Fault
-	case again.Action != offsets.Repair:
-	case d.Action != offsets.Repair:
-		return "a gap came to light", nil
-	default: // the repair that is being made; the publication is the one of now
-		again.Start = d.Start
-	}
-	differs, err = offsets.SecondLook(in, &second, d.Start)
-	if err == nil && differs == "" && again.Start != d.Start {
-		differs = "the position to begin at"
-	}
-	*d, *in = again, second
-	return differs, err
+	return stream, differs, err
+}
+
+// closer ends a stream; that has a deadline of its own.
+func closer(stream *capture.Stream) func() {
+	return func() { _ = stream.Close(context.Background()) }
 }
 
 // own sets the session up for the slot that is now ours, and stores that this process took over.

@@ -221,23 +221,19 @@ func (s *session) keepalive(f capture.Frame) {
 	s.tracker.Receive(f.ServerEnd)
 	s.positions.Receive(f.ServerEnd)
 	s.serverEnd.Store(uint64(f.ServerEnd))
-	at := s.positions.Snapshot()
-	lsn, reason := offsets.Idle(offsets.IdleInput{
+	in := offsets.IdleInput{
 		WALEnd:        f.ServerEnd,
 		InStreamOrder: true,
 		Open:          s.tx != nil || s.exact.waiting(),
-		Outstanding:   s.tracker.Outstanding(),
 		LastCommit:    s.lastCommit,
-		Last:          s.tracker.Confirmed(),
-		Seen:          s.tracker.Received(),
-		Stored:        at.Stored,
-		Flushed:       at.Flushed,
 		SystemID:      s.system.SystemID, StoredSystemID: s.storedSystem,
 		Timeline: s.timeline.Load(), StoredTimeline: s.storedTimeline.Load(),
 		PostgreSQL:  s.src.PostgreSQL(),
 		SinceChange: now.Sub(s.lastChange),
 		After:       s.cfg.IdleAdvanceAfter,
-	})
+	}
+	in.From(s.tracker, s.positions)
+	lsn, reason := offsets.Idle(in)
 	if reason == offsets.IdleOK && s.tracker.Advance(lsn) {
 		s.metrics.IdleAdvance()
 	}

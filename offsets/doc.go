@@ -16,6 +16,7 @@
 // Files: tracker.go (what is confirmed), idle.go (may a keepalive move the slot?), heartbeat.go
 // (when to make a position of our own), positions.go (the inequality), record.go and snapshot.go
 // (what is stored), fingerprint.go and compare.go (the publication is part of the history), gap.go,
-// slot.go and gapfault.go (the start-up matrix), store.go, storetopic.go and storeload.go (the
-// offsets topic). Everything but the store is pure: values in, values out, no clock and no I/O.
+// slot.go and gapfault.go (the start-up matrix), claim.go (the order of a start), cut.go and part.go
+// (exactly once), store.go, storetopic.go and storeload.go (the offsets topic). Everything but the
+// store is pure: values in, values out, no clock and no I/O.
 package offsets

@@ -54,6 +54,13 @@ type IdleInput struct {
 	SinceChange, After time.Duration
 }
 
+// From fills in what tracker and positions know, once they have received the keepalive.
+func (in *IdleInput) From(t *Tracker, p *Positions) {
+	at := p.Snapshot()
+	in.Outstanding, in.Last, in.Seen = t.Outstanding(), t.Confirmed(), t.Received()
+	in.Stored, in.Flushed = at.Stored, at.Flushed
+}
+
 // Idle decides whether a keepalive's ServerWALEnd may become a position, and returns the first
 // condition that forbids it.
 //

@@ -74,6 +74,19 @@ func (p *Positions) Flush(lsn LSN) error {
 	return p.move("flushed", lsn, func(s *PositionSet) *LSN { return &s.Flushed })
 }
 
+// Told moves the last three for a position that the offsets topic has, and that the slot is told
+// next.
+func (p *Positions) Told(lsn LSN) error {
+	err := p.Confirm(lsn)
+	if err == nil {
+		err = p.Store(lsn)
+	}
+	if err == nil {
+		err = p.Flush(lsn)
+	}
+	return err
+}
+
 func (p *Positions) move(name string, lsn LSN, field func(*PositionSet) *LSN) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
