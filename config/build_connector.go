@@ -71,6 +71,7 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 	if c.SnapshotMode == "never" {
 		c.SnapshotMode = "no_data"
 	}
+	c.Primary = s.primary(c.Database)
 	s.exactlyOnce(c)
 	s.checkNames(c)
 	return c
@@ -144,19 +145,53 @@ func (s *section) database() Database {
 		TCPKeepAlive:      s.boolean("database.tcpKeepAlive"),
 		InitialStatements: splitStatements(s.text("database.initial.statements")),
 	}
-	if v, ok := s.raw("database.hostname"); ok {
-		for _, host := range strings.Split(d.Host, ",") {
-			if !isHost(strings.TrimSpace(host)) {
-				s.violate("database.hostname", v.line, s.shown("database.hostname", host),
-					"a host name, an IP address, or the directory of a Unix socket",
-					"the port stands in database.port")
-			}
-		}
-	}
+	s.checkHosts("database.hostname", d.Host)
 	if d.SSLMode == "" {
 		d.SSLMode = defaultSSLMode(d.Host)
 	}
 	return d
+}
+
+// primary reads primary.*: what is not given there is as for the database, which is a standby then.
+func (s *section) primary(standby Database) *Database {
+	if !s.has("primary.hostname") {
+		for _, key := range []string{"primary.port", "primary.user", "primary.password"} {
+			if v, ok := s.raw(key); ok {
+				s.violate(key, v.line, "no primary.hostname", "primary.hostname beside it", "")
+			}
+		}
+		return nil
+	}
+	d := standby
+	d.Host = s.text("primary.hostname")
+	s.checkHosts("primary.hostname", d.Host)
+	if s.has("primary.port") {
+		d.Port = uint16(s.integer("primary.port")) //nolint:gosec // bounded by its row
+	}
+	if s.has("primary.user") {
+		d.User = s.text("primary.user")
+	}
+	if s.has("primary.password") {
+		d.Password = s.secret("primary.password")
+	}
+	if !s.has("database.sslmode") {
+		d.SSLMode = defaultSSLMode(d.Host)
+	}
+	return &d
+}
+
+func (s *section) checkHosts(key, hosts string) {
+	v, ok := s.raw(key)
+	if !ok {
+		return
+	}
+	for _, host := range strings.Split(hosts, ",") {
+		if !isHost(strings.TrimSpace(host)) {
+			s.violate(key, v.line, s.shown(key, host),
+				"a host name, an IP address, or the directory of a Unix socket",
+				"the port stands in "+strings.TrimSuffix(key, "hostname")+"port")
+		}
+	}
 }
 
 // defaultSSLMode is what database.sslmode is when it is not given.

@@ -262,3 +262,45 @@ func TestAKafkaTransactionIsOverLongBeforeItsTimeout(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+func TestThePrimaryOfAStandby(t *testing.T) {
+	load := func(keys map[string]string) (*Connector, error) {
+		worker, c := base()
+		c["database.password"], c["database.port"] = "s", "5433"
+		for k, v := range keys {
+			c[k] = v
+		}
+		f, _, err := FromMaps(worker, map[string]map[string]string{"c": c})
+		if err != nil {
+			return nil, err
+		}
+		return f.Connectors[0], nil
+	}
+	c, err := load(map[string]string{"primary.hostname": "db1.example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Primary
+	if p.Host != "db1.example.com" || p.Port != 5433 || p.User != c.Database.User ||
+		p.Password.Reveal() != "s" || p.Name != c.Database.Name || p.SSLMode != "verify-full" {
+		t.Errorf("primary %+v: what is not given is the database's, and TLS as its own host wants it", *p)
+	}
+	c, err = load(map[string]string{
+		"primary.hostname": "127.0.0.1", "primary.port": "5434", "primary.user": "hb",
+		"primary.password": "other", "database.sslmode": "require",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = c.Primary
+	if p.Port != 5434 || p.User != "hb" || p.Password.Reveal() != "other" || p.SSLMode != "require" {
+		t.Errorf("primary %+v", *p)
+	}
+	if c.Database.Port != 5433 || c.Database.User == "hb" {
+		t.Errorf("database %+v took what is the primary's", c.Database)
+	}
+	if _, err = load(map[string]string{"primary.user": "hb"}); err == nil ||
+		!strings.Contains(err.Error(), "primary.user: found no primary.hostname") {
+		t.Errorf("without a host: %v", err)
+	}
+}

@@ -63,6 +63,7 @@ type Connector struct {
 	Name                  string
 	TopicPrefix           string
 	Database              Database
+	Primary               *Database // of the standby that Database is; nil: not given
 	SlotName              string
 	SlotAdopt             bool
 	SlotTakeover          time.Duration

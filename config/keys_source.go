@@ -86,6 +86,24 @@ var databaseKeys = []Key{
 		Type: Duration, Default: "10000", Bounds: &Bounds{100, 600_000},
 		Meaning: "Limit of making one connection.",
 	},
+	{
+		Name: "primary.hostname", Scope: InConnector, Class: Supported, Type: Text,
+		Meaning: "Host of the primary, when database.hostname is a standby (16 and later): " +
+			"heartbeats go there, and it is asked for what making a slot on an idle standby needs. " +
+			"TLS and timeouts as for the database.",
+	},
+	{
+		Name: "primary.port", Scope: InConnector, Class: Supported, Type: Integer,
+		Bounds: &Bounds{1, 65535}, Meaning: "Its port; without it database.port.",
+	},
+	{
+		Name: "primary.user", Scope: InConnector, Class: Supported, Type: Text,
+		Meaning: "Role there; without it database.user.",
+	},
+	{
+		Name: "primary.password", Scope: InConnector, Class: Supported, Type: SecretText,
+		Meaning: "Its password; without it database.password.",
+	},
 	ignored(InConnector, "connection.validation.timeout.ms", "60000",
 		"Limit of the connection test.", "database.connect.timeout.ms bounds each connection"),
 	ignored(InConnector, "driver.*", "", "Options of the JDBC driver.",

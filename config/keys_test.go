@@ -202,6 +202,7 @@ var notDefault = map[string]string{
 	"table.include.list": "a.b", "table.exclude.list": "a.b", "message.key.columns": "a.b:c",
 	"key.text.columns": "a.b.c", "before.image.required": "a.b", "skipped.operations": "t",
 	"message.prefix.include.list": "p", "snapshot.mode": "no_data",
+	"primary.hostname":         "primary",
 	"snapshot.lock.timeout.ms": "1", "decimal.handling.mode": "string",
 	"money.fraction.digits": "2", "value.unrepresentable": "fail",
 	"tombstones.on.delete": "false", "headers.enable": "false",
@@ -221,6 +222,7 @@ var noEffectAlone = []string{
 	"sasl.mechanism", "sasl.jaas.config", "ssl.truststore.location", "ssl.truststore.type",
 	"basic.auth.credentials.source", "schema.registry.ssl.truststore.location",
 	"schema.registry.ssl.truststore.type", "name", "database.sslrootcert", "on.slot.gap",
+	"primary.port", "primary.user", "primary.password",
 }
 
 func TestEverySupportedKeyChangesTheSettings(t *testing.T) {

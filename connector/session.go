@@ -123,6 +123,9 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	s.onClose(s.src.Close)
+	if s.cfg.Primary != nil {
+		s.src.SetPrimary(*s.cfg.Primary)
+	}
 	s.onClose(s.dropSlot)
 	if err := s.src.Requirements(ctx); err != nil {
 		return err

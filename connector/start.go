@@ -338,6 +338,25 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) error {
 	return s.makeSlot(ctx, s.wantsSnapshot())
 }
 
+// sayWhatSlotWaitsFor names open transactions every ten seconds. On an idle standby it is a record of
+// running transactions that the server waits for: the primary is asked for one each second.
+func (s *session) sayWhatSlotWaitsFor(ctx context.Context) {
+	refused := false
+	for seconds := 1; sleep(ctx, time.Second); seconds++ {
+		if err := s.src.LogStandbySnapshot(ctx); err != nil && ctx.Err() == nil && !refused {
+			refused = true
+			s.log.Warn("the slot waits for a record of running transactions, and the primary could "+
+				"not be asked for one", "error", err, "fix", "set primary.hostname and GRANT EXECUTE "+
+				"ON FUNCTION pg_log_standby_snapshot() TO the connector's role; or call it there")
+		}
+		if seconds%10 == 0 {
+			blockers, err := s.src.OpenTransactions(ctx)
+			s.log.Warn("waiting for open transactions before the slot can be made",
+				"transactions", blockers, "error", err)
+		}
+	}
+}
+
 // createSlot makes the slot; while the server waits for open transactions they are named in the
 // log every ten seconds.
 func (s *session) createSlot(ctx context.Context) (capture.Created, error) {
@@ -347,11 +366,7 @@ func (s *session) createSlot(ctx context.Context) (capture.Created, error) {
 	said := make(chan struct{})
 	go func() {
 		defer close(said)
-		for sleep(saying, 10*time.Second) {
-			blockers, err := s.src.OpenTransactions(saying)
-			s.log.Warn("waiting for open transactions before the slot can be made",
-				"transactions", blockers, "error", err)
-		}
+		s.sayWhatSlotWaitsFor(saying)
 	}()
 	created, err := s.rep.CreateSlot(ctx, s.cfg.SlotName, s.cfg.SlotFailover)
 	quiet()

@@ -90,9 +90,13 @@ func (s *session) emitHeartbeat(ctx context.Context) {
 		s.heartbeat(func(h *offsets.Heartbeat) { h.Failed(content.ID) })
 		s.metrics.Heartbeat(metrics.HeartbeatEmitFailed)
 		if s.heartbeatFailed.CompareAndSwap(false, true) {
+			fix := "GRANT EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text) TO " +
+				"the connector's role; on 17 and later the one with four arguments"
+			if fault.Has(err, fault.ConfigInvalid) { // of a standby
+				fix = "set primary.hostname"
+			}
 			s.log.Warn("a heartbeat could not be emitted; idle advance goes on without", "error", err,
-				"fix", "GRANT EXECUTE ON FUNCTION pg_logical_emit_message(boolean, text, text) TO "+
-					"the connector's role; on 17 and later the one with four arguments")
+				"fix", fix)
 		}
 		return
 	}

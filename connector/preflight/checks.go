@@ -49,7 +49,7 @@ var checks = []check{
 	},
 	{
 		"standby", areaServer, Warning, noCode,
-		"on a standby: hot_standby_feedback", pg, checkStandby,
+		"on a standby: hot_standby_feedback, and its primary known", pg, checkStandby,
 	},
 	{
 		"wal_level", areaServer, Error, fault.WALLevel,

@@ -268,9 +268,13 @@ func checkStandby(_ context.Context, p *probe, o *outcome) error {
 		o.fail("hot_standby_feedback", s.StandbyFeedback,
 			"on: the primary may otherwise remove catalog rows that the slot needs",
 			"ALTER SYSTEM SET hot_standby_feedback = on; SELECT pg_reload_conf();")
+	case p.cfg.Primary == nil:
+		o.fail("primary.hostname", "none given",
+			"the primary, where heartbeats are made and what the making of a slot on an idle standby needs",
+			"in the configuration: primary.hostname; on the primary: GRANT EXECUTE ON FUNCTION "+
+				"pg_log_standby_snapshot() TO the connector's role;")
 	default:
-		o.ok("a standby with hot_standby_feedback; making the slot needs " +
-			"pg_log_standby_snapshot() on the primary when it is idle")
+		o.ok("a standby with hot_standby_feedback, its primary known")
 	}
 	return nil
 }

@@ -156,15 +156,27 @@ func AddTablesSQL(name string, tables []Table) string {
 var ErrExists = errors.New("another session did the same at the same time")
 
 func (s *Source) publicationDDL(ctx context.Context, name, sql string) error {
-	err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	w, err := s.writable(ctx)
+	if fault.Has(err, fault.ConfigInvalid) {
+		return fault.Wrap(fault.PublicationMissing, "publication "+name+
+			" cannot be made or changed on a standby", err).
+			With("", "primary.hostname, or the publication made on the primary", "run there: "+sql)
+	}
+	if err != nil {
+		return err
+	}
+	err = w.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, sql)
 		return err
 	})
+	if err == nil && w != s {
+		return s.replayed(ctx, w)
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42710" || pg.Code == "23505") { // by name, or by its index
 		return errors.Join(ErrExists, err)
 	}
-	readOnly := errors.As(err, &pg) && pg.Code == "25006" // default_transaction_read_only, or a standby
+	readOnly := errors.As(err, &pg) && pg.Code == "25006" // default_transaction_read_only
 	if readOnly || fault.Has(err, fault.PrivilegeMissing) {
 		return fault.Wrap(fault.PrivilegeMissing, "publication "+name+" cannot be made or changed by "+
 			"the connector's role", err).With("", "ownership of the tables, CREATE on the database, and a session that may write",

@@ -153,10 +153,15 @@ func (s *Source) SlotHealth(ctx context.Context, name string) (*Health, error) {
 }
 
 // EmitHeartbeat commits a transactional logical message, and returns the WAL insert position after
-// it: a stream that has reached it without the message does not carry messages.
+// it: a stream that has reached it without the message does not carry messages. On a standby it is
+// emitted through the primary.
 func (s *Source) EmitHeartbeat(ctx context.Context, prefix, content string) (offsets.LSN, error) {
+	w, err := s.writable(ctx)
+	if err != nil {
+		return 0, err
+	}
 	var text string
-	err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err = w.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT pg_logical_emit_message(true, $1::text, $2::text)",
 			prefix, content); err != nil {
 			return err

@@ -31,6 +31,8 @@ type Source struct {
 
 	version    int
 	postgreSQL bool
+
+	primary *Source // of a server that is a standby; nil: not configured
 }
 
 // Connect connects and reads the server's version. A server older than 14 is server_too_old.
@@ -65,6 +67,9 @@ func (s *Source) PostgreSQL() bool { return s.postgreSQL }
 
 // Close closes the connection, with a deadline of its own.
 func (s *Source) Close() {
+	if s.primary != nil {
+		s.primary.Close()
+	}
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
 	s.drop()
