@@ -171,7 +171,7 @@ func TestARowLargerThanTheQueuePasses(t *testing.T) {
 	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 5))
 }
 
-func TestARowLargerThanTheBrokerTakesStopsBeforeWhatFollows(t *testing.T) {
+func TestF25ARowLargerThanTheBrokerTakesStopsBeforeWhatFollows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.onePartition()

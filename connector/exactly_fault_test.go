@@ -107,7 +107,7 @@ func TestTheModeSwitchedOffSendsACutTransactionAgain(t *testing.T) {
 
 // The broker aborts a transaction that stands still longer than transaction.timeout.ms. The slot is
 // still ours, so the session begins again and sends what was aborted.
-func TestExactlyOnceWhenItsTransactionTimesOut(t *testing.T) {
+func TestF36ExactlyOnceWhenItsTransactionTimesOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(1 << 20)
@@ -192,7 +192,7 @@ func TestExactlyOnceMessagesOutsideOfTransactions(t *testing.T) {
 
 // A foreign transaction that is open on the offsets topic blocks the start, for a bounded time, and
 // is named.
-func TestExactlyOnceBlockedByAForeignTransaction(t *testing.T) {
+func TestF38ExactlyOnceBlockedByAForeignTransaction(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(1 << 20)
@@ -228,7 +228,7 @@ func TestExactlyOnceBlockedByAForeignTransaction(t *testing.T) {
 }
 
 // Brokers that are away for longer than the transaction's timeout cost nothing but time.
-func TestExactlyOnceOverARestartOfTheBroker(t *testing.T) {
+func TestF19ExactlyOnceOverARestartOfTheBroker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(64 << 10)

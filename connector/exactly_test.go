@@ -132,7 +132,7 @@ func TestF58ExactlyOnceSplitsALargeTransaction(t *testing.T) {
 
 // The answer to EndTxn is lost, after the broker has committed or before it has seen it: the
 // session ends, and the next one goes on from what is there.
-func TestExactlyOnceWithAnUnknownOutcome(t *testing.T) {
+func TestF34ExactlyOnceWithAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for _, committed := range []bool{true, false} {
 		t.Run(fmt.Sprintf("committed=%v", committed), func(t *testing.T) {

@@ -54,7 +54,7 @@ func TestF11ASecondInstanceGoesOnWhereTheFirstStopped(t *testing.T) {
 
 // Somebody initialised the transactional id though the slot is still ours, as the broker does when
 // our own transaction timed out: the session begins again and nothing is lost.
-func TestARefusedWriterWhoseSlotIsStillItsOwnGoesOn(t *testing.T) {
+func TestF36ARefusedWriterWhoseSlotIsStillItsOwnGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exec(numbers)

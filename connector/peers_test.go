@@ -14,7 +14,7 @@ import (
 )
 
 // K17: a registry that is down when a schema is new holds the stream up, not the connection.
-func TestARegistryThatIsDownIsWaitedFor(t *testing.T) {
+func TestF40ARegistryThatIsDownIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRigOn(t, ownServer(t, "18", map[string]string{"wal_sender_timeout": "2s"}))
 	r.exec(numbers, insertNumbers(1, 1))
@@ -52,7 +52,7 @@ func TestARegistryThatIsDownIsWaitedFor(t *testing.T) {
 
 // An incompatible schema stops the connector before its first event; the position is kept, and once
 // the level of the subject is changed nothing is missing.
-func TestASchemaThatTheRegistryRefusesStopsBeforeItsFirstEvent(t *testing.T) {
+func TestF42ASchemaThatTheRegistryRefusesStopsBeforeItsFirstEvent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.onePartition()
@@ -82,7 +82,7 @@ func TestASchemaThatTheRegistryRefusesStopsBeforeItsFirstEvent(t *testing.T) {
 	same(t, got[len(got)-1:], []string{"c NOT_APPLICABLE {id:3} {id:3 v:3}"})
 }
 
-func TestABrokerThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
+func TestF19ABrokerThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exec(numbers, insertNumbers(1, 3))

@@ -274,7 +274,7 @@ func TestAServerWithoutLogicalWALIsRefused(t *testing.T) {
 	contains(t, r.refused(fault.WALLevel), "ALTER SYSTEM SET wal_level")
 }
 
-func TestAnOffsetsTopicThatIsNotCompactedIsRefused(t *testing.T) {
+func TestF31AnOffsetsTopicThatIsNotCompactedIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	b, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{

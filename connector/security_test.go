@@ -126,7 +126,7 @@ func allow(kind kmsg.ACLResourceType, op kmsg.ACLOperation) kfake.ACL {
 	}
 }
 
-func TestBrokersThatForbid(t *testing.T) {
+func TestF29BrokersThatForbid(t *testing.T) {
 	t.Parallel()
 	pg := guardedPostgres(t)
 	topics := func(ops ...kmsg.ACLOperation) (acls []kfake.ACL) {

@@ -45,7 +45,7 @@ func (c *deafConn) Read(b []byte) (int, error) {
 
 // The transaction is committed and the answer is lost: the store says that it does not know, does
 // not try again, and the next reading shows what is there.
-func TestStoreAnswerToTheCommitIsLost(t *testing.T) {
+func TestF34StoreAnswerToTheCommitIsLost(t *testing.T) {
 	c := newCluster(t)
 	var armed atomic.Bool
 	s := fenced(t, c, func(o *StoreOptions) {
@@ -72,7 +72,7 @@ func TestStoreAnswerToTheCommitIsLost(t *testing.T) {
 }
 
 // The commit never reaches the coordinator: the same from here, and the fence aborts it.
-func TestStoreCommitIsLost(t *testing.T) {
+func TestF34StoreCommitIsLost(t *testing.T) {
 	c := newCluster(t)
 	s := fenced(t, c, func(o *StoreOptions) { o.CallTimeout = time.Second })
 	mustSave(t, s, position(10))
@@ -91,7 +91,7 @@ func TestStoreCommitIsLost(t *testing.T) {
 	wantLoad(t, s, 10)
 }
 
-func TestStoreOnABrokerWithoutTransactions(t *testing.T) {
+func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
 	c := newCluster(t)
 	transactional := map[int16]bool{
 		int16(kmsg.InitProducerID): true, int16(kmsg.AddPartitionsToTxn): true,
@@ -116,7 +116,7 @@ func TestStoreOnABrokerWithoutTransactions(t *testing.T) {
 	}
 }
 
-func TestStoreBrokerUnreachableIsBounded(t *testing.T) {
+func TestF19StoreBrokerUnreachableIsBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestStoreBrokerUnreachableIsBounded(t *testing.T) {
 	}
 }
 
-func TestStoreSaveIsBoundedWhenTheBrokerGoesAway(t *testing.T) {
+func TestF19StoreSaveIsBoundedWhenTheBrokerGoesAway(t *testing.T) {
 	c := newCluster(t)
 	s := fenced(t, c, func(o *StoreOptions) { o.CallTimeout = 500 * time.Millisecond })
 	mustSave(t, s, position(10))
@@ -150,7 +150,7 @@ func TestStoreSaveIsBoundedWhenTheBrokerGoesAway(t *testing.T) {
 
 // The broker takes the record and does not answer: the store does not wait for ever, and the
 // successor of its session reads what became of it.
-func TestStoreSaveIsBoundedWhenTheBrokerStalls(t *testing.T) {
+func TestF23StoreSaveIsBoundedWhenTheBrokerStalls(t *testing.T) {
 	c := newCluster(t)
 	s := fenced(t, c, func(o *StoreOptions) { o.CallTimeout = 500 * time.Millisecond })
 	mustSave(t, s, position(10))
@@ -172,7 +172,7 @@ func TestStoreSaveIsBoundedWhenTheBrokerStalls(t *testing.T) {
 	wantLoad(t, s, 30)
 }
 
-func TestStoreForbiddenTransactionalID(t *testing.T) {
+func TestF29StoreForbiddenTransactionalID(t *testing.T) {
 	c := newCluster(t)
 	s := openStore(t, c)
 	c.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -187,7 +187,7 @@ func TestStoreForbiddenTransactionalID(t *testing.T) {
 	}
 }
 
-func TestStoreFollowsAMovedPartition(t *testing.T) {
+func TestF20StoreFollowsAMovedPartition(t *testing.T) {
 	c := newCluster(t, kfake.NumBrokers(3))
 	s := fenced(t, c)
 	mustSave(t, s, position(10))

@@ -157,7 +157,7 @@ func TestStoreMakesACompactedTopic(t *testing.T) {
 	openStore(t, c) // and takes it as it is the next time
 }
 
-func TestStoreRefusesATopicThatIsNotCompactedOnly(t *testing.T) {
+func TestF31StoreRefusesATopicThatIsNotCompactedOnly(t *testing.T) {
 	for _, policy := range []string{"delete", "compact,delete"} {
 		c := newCluster(t)
 		client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
@@ -214,7 +214,7 @@ func TestStorePartitionIsConnects(t *testing.T) {
 	}
 }
 
-func TestStoreIgnoresForeignKeys(t *testing.T) {
+func TestF33StoreIgnoresForeignKeys(t *testing.T) {
 	c := newCluster(t)
 	s := fenced(t, c)
 	mustSave(t, s, position(10))
@@ -224,7 +224,7 @@ func TestStoreIgnoresForeignKeys(t *testing.T) {
 	wantLoad(t, s, 10)
 }
 
-func TestStoreRefusesItsOwnUnreadableRecord(t *testing.T) {
+func TestF33StoreRefusesItsOwnUnreadableRecord(t *testing.T) {
 	for _, value := range []string{"garbage", `{"format":2,"lsn":5,"history":0}`} {
 		c := newCluster(t)
 		s := fenced(t, c)
@@ -269,7 +269,7 @@ func TestStoreLoadsToAnEndThatHoldsNoRecords(t *testing.T) {
 	}
 }
 
-func TestStoreNamesWhoBlocksTheEnd(t *testing.T) {
+func TestF38StoreNamesWhoBlocksTheEnd(t *testing.T) {
 	c := newCluster(t)
 	s := fenced(t, c, func(o *StoreOptions) { o.ReadTimeout = 300 * time.Millisecond })
 	mustSave(t, s, position(10))
@@ -286,7 +286,7 @@ func TestStoreNamesWhoBlocksTheEnd(t *testing.T) {
 	wantLoad(t, s, 10)
 }
 
-func TestStoreWaitsForATransactionThatEnds(t *testing.T) {
+func TestF38StoreWaitsForATransactionThatEnds(t *testing.T) {
 	c := newCluster(t)
 	s := fenced(t, c)
 	mustSave(t, s, position(10))

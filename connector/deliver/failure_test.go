@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
-func TestABrokerThatIsAwayIsWaitedFor(t *testing.T) {
+func TestF19F21ABrokerThatIsAwayIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	p := producer(t, options(c), "t")
@@ -55,7 +55,7 @@ func TestABrokerThatIsAwayIsWaitedFor(t *testing.T) {
 
 var errHangUp = kerr.NetworkException
 
-func TestAClusterThatRestartsIsWaitedFor(t *testing.T) {
+func TestF19AClusterThatRestartsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	b, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{
 		Persist: true, Options: []kfake.Opt{kfake.SeedTopics(2, "t")},
@@ -127,7 +127,7 @@ func TestAFailedRecordEndsTheProducer(t *testing.T) {
 
 // The promises' goroutine is held up while a batch fails and a record of the same key follows. The
 // client would write that record under a new epoch before anybody hears of the failure.
-func TestNothingIsWrittenBehindAFailedBatch(t *testing.T) {
+func TestF24NothingIsWrittenBehindAFailedBatch(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	p := producer(t, options(c), "t")
@@ -167,7 +167,7 @@ func TestNothingIsWrittenBehindAFailedBatch(t *testing.T) {
 }
 
 // Sequence numbers that the broker does not know mean that confirmed records are gone.
-func TestDataLossEndsTheProducer(t *testing.T) {
+func TestF24DataLossEndsTheProducer(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	p := producer(t, options(c), "t")
@@ -184,7 +184,7 @@ func TestDataLossEndsTheProducer(t *testing.T) {
 	m.allReleased()
 }
 
-func TestATopicThatIsDeletedWhileRunningIsMissing(t *testing.T) {
+func TestF27ATopicThatIsDeletedWhileRunningIsMissing(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	o := options(c)
@@ -201,7 +201,7 @@ func TestATopicThatIsDeletedWhileRunningIsMissing(t *testing.T) {
 	m.allReleased()
 }
 
-func TestARevokedRightNamesOperationAndTopic(t *testing.T) {
+func TestF29ARevokedRightNamesOperationAndTopic(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	p := producer(t, options(c), "t")
@@ -217,7 +217,7 @@ func TestARevokedRightNamesOperationAndTopic(t *testing.T) {
 	m.allReleased()
 }
 
-func TestDeliveryTimeoutIsTheOperatorsChoice(t *testing.T) {
+func TestF21F23DeliveryTimeoutIsTheOperatorsChoice(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	o := options(c)

@@ -14,7 +14,7 @@ import (
 // batch up: it then numbers the next batch under a new epoch, and says so. Promises run on another
 // goroutine and may be late; in between, a record of the same partition could be written though
 // one before it was not. newEpoch runs on the goroutine that is about to write, and ends the
-// context that the client looks at next. TestNothingIsWrittenBehindAFailedBatch holds this.
+// context that the client looks at next. TestF24NothingIsWrittenBehindAFailedBatch holds this.
 type clientLog struct {
 	log      *slog.Logger
 	newEpoch func()

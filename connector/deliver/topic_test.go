@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 )
 
-func TestAMissingTopicIsCreatedAsConfigured(t *testing.T) {
+func TestF26AMissingTopicIsCreatedAsConfigured(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	o := options(c)
@@ -73,7 +73,7 @@ func TestACompactedTopicTakesOnlyKeys(t *testing.T) {
 	m.allReleased()
 }
 
-func TestARecordThatIsTooLargeIsNotSent(t *testing.T) {
+func TestF25ARecordThatIsTooLargeIsNotSent(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	must(t, c.CreateTopic("small", 1, map[string]string{"max.message.bytes": "2000"}))
@@ -133,7 +133,7 @@ func TestBatchesStayBelowTheTopicsLimit(t *testing.T) {
 	}
 }
 
-func TestAForbiddenCreateNamesOperationAndTopic(t *testing.T) {
+func TestF26F29AForbiddenCreateNamesOperationAndTopic(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
 	p := producer(t, options(c))
@@ -161,7 +161,7 @@ func TestSettingsThatMayNotBeReadAreNoReasonToStop(t *testing.T) {
 	}
 }
 
-func TestMorePartitionsWhileRunningAreSeenAndSaid(t *testing.T) {
+func TestF28MorePartitionsWhileRunningAreSeenAndSaid(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))
 	o := options(c)

@@ -32,7 +32,7 @@ func limited() kfake.Opt {
 		topic("tidemark-offsets", kmsg.ACLOperationDescribe))
 }
 
-func TestRightsOnTopicsAndTransactionalID(t *testing.T) {
+func TestF29RightsOnTopicsAndTransactionalID(t *testing.T) {
 	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{
 		SASL: true, ACLs: true, Options: []kfake.Opt{
 			limited(), kfake.SeedTopics(1, "shop.public.orders", "shop.public.customers"),

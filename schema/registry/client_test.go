@@ -103,7 +103,7 @@ func TestRegisterIsIdempotentAndCached(t *testing.T) {
 
 // K17 (a): the registry stores the schema and answers 500; the repeat has its body and gives the
 // same id, and there is one version.
-func TestStoredThoughAnswered500(t *testing.T) {
+func TestF41StoredThoughAnswered500(t *testing.T) {
 	r := fake(t)
 	var failed atomic.Bool
 	r.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
@@ -138,7 +138,7 @@ func TestStoredThoughAnswered500(t *testing.T) {
 }
 
 // K17 (b): nothing listens, then something does: no restart is needed.
-func TestRefusedThenBack(t *testing.T) {
+func TestF40RefusedThenBack(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestRefusedThenBack(t *testing.T) {
 }
 
 // K17 (c): a registry that never answers holds a call for the timeout, not longer.
-func TestHangIsBounded(t *testing.T) {
+func TestF41HangIsBounded(t *testing.T) {
 	release := make(chan struct{})
 	s := server(t, func(_ http.ResponseWriter, req *http.Request) {
 		select {
@@ -182,7 +182,7 @@ func TestHangIsBounded(t *testing.T) {
 }
 
 // K17 (d): 429 with Retry-After: the error says how long, and the next call waits.
-func TestRetryAfterIsHonoured(t *testing.T) {
+func TestF41RetryAfterIsHonoured(t *testing.T) {
 	r := fake(t)
 	var refused atomic.Bool
 	r.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
@@ -226,7 +226,7 @@ func TestCredentialsRefused(t *testing.T) {
 	}
 }
 
-func TestIncompatibleSchemaNamesSubjectLevelAndWaysOut(t *testing.T) {
+func TestF42IncompatibleSchemaNamesSubjectLevelAndWaysOut(t *testing.T) {
 	r := fake(t, srfake.WithGlobalCompat(sr.CompatFull))
 	r.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
 		if req.Method != http.MethodPost {
@@ -249,7 +249,7 @@ func TestIncompatibleSchemaNamesSubjectLevelAndWaysOut(t *testing.T) {
 	}
 }
 
-func TestInvalidSchemaIsRejected(t *testing.T) {
+func TestF43InvalidSchemaIsRejected(t *testing.T) {
 	s := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = io.WriteString(w, `{"error_code":42205,"message":"Subject is in READONLY mode"}`)
@@ -263,7 +263,7 @@ func TestInvalidSchemaIsRejected(t *testing.T) {
 }
 
 // A 200 without an id must not become id 0 in every record.
-func TestAnswerWithoutIDIsNotCached(t *testing.T) {
+func TestF41AnswerWithoutIDIsNotCached(t *testing.T) {
 	var answers atomic.Int64
 	s := server(t, func(w http.ResponseWriter, _ *http.Request) {
 		if answers.Add(1) == 1 {
@@ -283,7 +283,7 @@ func TestAnswerWithoutIDIsNotCached(t *testing.T) {
 	}
 }
 
-func TestNotARegistry(t *testing.T) {
+func TestF41NotARegistry(t *testing.T) {
 	s := server(t, http.NotFound)
 	c := newClient(t, Options{URLs: []string{s.URL}})
 	_, err := c.Register(t.Context(), "t-key", schemaV1)
@@ -292,7 +292,7 @@ func TestNotARegistry(t *testing.T) {
 	wantCode(t, err, fault.ConfigInvalid)
 }
 
-func TestUnknownIDIsErrNotFound(t *testing.T) {
+func TestF44UnknownIDIsErrNotFound(t *testing.T) {
 	c := newClient(t, Options{URLs: []string{fake(t).URL()}})
 	if _, err := c.SchemaByID(t.Context(), 99); !errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v", err)
@@ -300,7 +300,7 @@ func TestUnknownIDIsErrNotFound(t *testing.T) {
 }
 
 // Another host or port, or a downgrade of the scheme, gets the request but not the credentials.
-func TestRedirectsCarryNoCredentials(t *testing.T) {
+func TestF41RedirectsCarryNoCredentials(t *testing.T) {
 	var authorization, body atomic.Value
 	other := server(t, func(w http.ResponseWriter, req *http.Request) {
 		b, _ := io.ReadAll(req.Body)
@@ -328,7 +328,7 @@ func TestRedirectsCarryNoCredentials(t *testing.T) {
 }
 
 // A 301 makes a GET without a body of a POST in net/http; that must not look like an answer.
-func TestRedirectThatDropsTheBodyIsAnError(t *testing.T) {
+func TestF41RedirectThatDropsTheBodyIsAnError(t *testing.T) {
 	s := server(t, func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodGet {
 			t.Error("a POST became a GET")

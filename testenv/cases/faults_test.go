@@ -176,7 +176,7 @@ func TestF60K23EqualLSNs(t *testing.T) {
 }
 
 // A blocked broker and a registry that is down: TestF19F48ABlockedBrokerKeepsTheConnectionAndShows
-// and TestARegistryThatIsDownIsWaitedFor. Here: a transaction that is decoded for longer than the
+// and TestF40ARegistryThatIsDownIsWaitedFor. Here: a transaction that is decoded for longer than the
 // walsender's timeout.
 func TestF48F58K24SlowSinkAmidALargeTransaction(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {

@@ -13,9 +13,9 @@ import (
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
-// The other halves of K17 are connector's TestARegistryThatIsDownIsWaitedFor (b: down while rows
+// The other halves of K17 are connector's TestF40ARegistryThatIsDownIsWaitedFor (b: down while rows
 // flow, the walsender stays) and schema/registry's tests of one request.
-func TestK17RegistryThatAnswersHalf(t *testing.T) {
+func TestF41K17RegistryThatAnswersHalf(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.worker["schema.registry.timeout.ms"] = "500"
 		r.exec(`CREATE TABLE c(id int PRIMARY KEY)`, `INSERT INTO c VALUES (1)`)
@@ -88,7 +88,7 @@ func (r *rig) limit(topic string, bytes int) {
 
 const huge = `(SELECT string_agg(md5(g::text), '') FROM generate_series(1,%d) g)`
 
-func TestK18RowLargerThanTheTopicTakes(t *testing.T) {
+func TestF25K18RowLargerThanTheTopicTakes(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["topic.creation.default.max.message.bytes"] = "1000000"
 		r.keys["producer.override.max.request.size"] = "8000000"
@@ -118,7 +118,7 @@ func TestK18RowLargerThanTheTopicTakes(t *testing.T) {
 }
 
 // The same for a row that a snapshot reads: the table is not done, and is read again.
-func TestK18RowLargerThanTheTopicTakesInASnapshot(t *testing.T) {
+func TestF25K18RowLargerThanTheTopicTakesInASnapshot(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.keys["topic.creation.default.max.message.bytes"] = "1000000"
 		r.keys["producer.override.max.request.size"] = "8000000"

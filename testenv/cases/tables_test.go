@@ -214,7 +214,7 @@ func TestF56K16AddingColumns(t *testing.T) {
 
 // What cannot be registered stops before its first event with subject and difference; the slot
 // waits, and once the level is lowered nothing is missing.
-func TestK16RefusedSchema(t *testing.T) {
+func TestF42K16RefusedSchema(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.level(sr.CompatFull)
 		r.exec(`CREATE TABLE c30(id int PRIMARY KEY, a text)`, `INSERT INTO c30 VALUES (1,'x')`)
