@@ -43,7 +43,9 @@ func startFault(name string, err error) error {
 		code, text = fault.SlotForeign, "slot %q is not a slot of ours"
 	case pg.Code == "55000" && mentions(pg, "wal_level"):
 		code, text = fault.WALLevel, "slot %q cannot be read"
-	case lost(pg):
+	case lost(pg), pg.Code == "55000":
+		// Whatever the server's language says: START_REPLICATION has 55000 for slots that cannot be
+		// read, and the connector looks at the slot again.
 		code, text = fault.SlotLost, "the server invalidated slot %q"
 	}
 	if code == "" {
@@ -60,7 +62,8 @@ func streamFault(err error) error {
 	pg := serverError(err)
 	switch {
 	case pg == nil:
-	case pg.Code == "42704" && mentions(pg, "publication"):
+	case pg.Code == "42704" && (mentions(pg, "publication") ||
+		strings.Contains(pg.Routine, "publication")): // get_publication_oid, in every language
 		return fault.Wrap(fault.PublicationChanged,
 			"the publication did not exist when a change that is due was made", pgdial.Clean(pg))
 	case lost(pg):
