@@ -41,13 +41,18 @@ unit() {
 }
 
 fuzz() {
-  local pkg target
+  local pkg target bin cache
+  bin=$(mktemp -d) && cache=$($GO env GOCACHE)/fuzz
   while read -r pkg; do
-    for target in $($GO test -list '^Fuzz' "$pkg" | grep '^Fuzz' || true); do
+    # One instrumented binary a package, run in the package's directory as go test does.
+    $GO test -c -fuzz=. -o "$bin/fuzz.test" "$pkg"
+    for target in $(cd "$pkg" && "$bin/fuzz.test" -test.list '^Fuzz'); do
       echo "fuzz $pkg $target $FUZZTIME"
-      $GO test -run '^$' -fuzz "^$target\$" -fuzztime "$FUZZTIME" "$pkg"
+      (cd "$pkg" && "$bin/fuzz.test" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$FUZZTIME" \
+        -test.fuzzcachedir "$cache/$($GO list .)")
     done
   done < <(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u)
+  rm -rf "$bin"
 }
 
 integration() {
