@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -152,6 +153,38 @@ func TestReadmeNamesWhatExists(t *testing.T) {
 		})
 		if !known && !strings.HasPrefix(code[1], "tidemark_") && !slices.Contains(otherNames, code[1]) {
 			t.Errorf("%s is neither a code nor a name that the README may use", code[1])
+		}
+	}
+}
+
+// A promise whose test was renamed or deleted is one that nobody holds any more.
+func TestReadmeNamesTestsThatExist(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err = filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range declaration.FindAllSubmatch(source, -1) {
+			declared[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(readme, -1)
+	if len(names) < 30 {
+		t.Errorf("the README names %d tests: the section Guarantees is gone", len(names))
+	}
+	for _, m := range names {
+		if !declared[string(m[1])] {
+			t.Errorf("there is no test %s", m[1])
 		}
 	}
 }
