@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,7 @@ import (
 )
 
 func newCheckCmd() *cobra.Command {
-	var file, name string
+	var chosen selection
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check -c FILE [CONNECTOR.json ...]",
@@ -24,44 +23,16 @@ func newCheckCmd() *cobra.Command {
 		Example: "  tidemark check -c tidemark.yaml\n" +
 			"  tidemark check -c tidemark.yaml --connector shop --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			log, err := newLogger(cmd)
+			worker, connectors, err := chosen.load(cmd, args)
 			if err != nil {
 				return err
 			}
-			settings, err := loadConfig(file, args, log)
-			if err != nil {
-				return err
-			}
-			connectors, err := pickConnectors(settings, name)
-			if err != nil {
-				return err
-			}
-			return runChecks(cmd, settings.Worker, connectors, asJSON)
+			return runChecks(cmd, worker, connectors, asJSON)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "the YAML file (required)")
-	cmd.Flags().StringVar(&name, "connector", "", "only the connector of this name")
+	chosen.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
 	return cmd
-}
-
-// pickConnectors returns the connectors of a configuration, or the one that is named.
-func pickConnectors(settings *config.File, name string) ([]*config.Connector, error) {
-	if len(settings.Connectors) == 0 {
-		return nil, usageError("the configuration names no connector")
-	}
-	if name == "" {
-		return settings.Connectors, nil
-	}
-	var known []string
-	for _, c := range settings.Connectors {
-		if c.Name == name {
-			return []*config.Connector{c}, nil
-		}
-		known = append(known, c.Name)
-	}
-	return nil, usageError(fmt.Sprintf("there is no connector %q; the configuration has %s",
-		name, strings.Join(known, ", ")))
 }
 
 func runChecks(

@@ -23,7 +23,7 @@ import (
 )
 
 func newExplainCmd() *cobra.Command {
-	var file, name string
+	var chosen selection
 	var asJSON, schemas bool
 	cmd := &cobra.Command{
 		Use:   "explain -c FILE [CONNECTOR.json ...]",
@@ -34,23 +34,14 @@ func newExplainCmd() *cobra.Command {
 		Example: "  tidemark explain -c tidemark.yaml\n" +
 			"  tidemark explain -c tidemark.yaml --connector shop --schemas",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			log, err := newLogger(cmd)
-			if err != nil {
-				return err
-			}
-			settings, err := loadConfig(file, args, log)
-			if err != nil {
-				return err
-			}
-			connectors, err := pickConnectors(settings, name)
+			_, connectors, err := chosen.load(cmd, args)
 			if err != nil {
 				return err
 			}
 			return explain(cmd.Context(), cmd.OutOrStdout(), connectors, asJSON, schemas)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "config", "c", "", "the YAML file (required)")
-	cmd.Flags().StringVar(&name, "connector", "", "only the connector of this name")
+	chosen.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&schemas, "schemas", false, "with the Avro schemas of keys and values")
 	return cmd

@@ -42,24 +42,16 @@ type desk struct {
 
 // eachDesk opens what -c and --connector name, and calls f for each.
 func eachDesk(
-	cmd *cobra.Command, file, name string, f func(context.Context, *desk) error,
+	cmd *cobra.Command, chosen *selection, f func(context.Context, *desk) error,
 ) error {
-	log, err := newLogger(cmd)
-	if err != nil {
-		return err
-	}
-	settings, err := loadConfig(file, nil, log)
-	if err != nil {
-		return err
-	}
-	connectors, err := pickConnectors(settings, name)
+	worker, connectors, err := chosen.load(cmd, nil)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), offsetsTimeout)
 	defer cancel()
 	for _, c := range connectors {
-		d, err := openDesk(ctx, c, settings.Worker)
+		d, err := openDesk(ctx, c, worker)
 		if err != nil {
 			return err
 		}
@@ -95,7 +87,7 @@ func openDesk(ctx context.Context, c *config.Connector, w config.Worker) (*desk,
 }
 
 func newOffsetsShowCmd() *cobra.Command {
-	var file, name string
+	var chosen selection
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "show -c FILE",
@@ -103,7 +95,7 @@ func newOffsetsShowCmd() *cobra.Command {
 		Example: "  tidemark offsets show -c tidemark.yaml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return eachDesk(cmd, file, name, func(ctx context.Context, d *desk) error {
+			return eachDesk(cmd, &chosen, func(ctx context.Context, d *desk) error {
 				view, err := d.view(ctx)
 				if err != nil {
 					return err
@@ -115,14 +107,9 @@ func newOffsetsShowCmd() *cobra.Command {
 			})
 		},
 	}
-	offsetsFlags(cmd, &file, &name)
+	chosen.flags(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one line of JSON a connector")
 	return cmd
-}
-
-func offsetsFlags(cmd *cobra.Command, file, name *string) {
-	cmd.Flags().StringVarP(file, "config", "c", "", "the YAML file (required)")
-	cmd.Flags().StringVar(name, "connector", "", "only the connector of this name")
 }
 
 // offsetsView is stored and present, side by side.
@@ -228,7 +215,7 @@ func snapshotText(s *offsets.SnapshotState) string {
 }
 
 func newOffsetsSetCmd() *cobra.Command {
-	var file, name string
+	var chosen selection
 	var accept bool
 	cmd := &cobra.Command{
 		Use:   "set -c FILE --connector NAME --accept-publication",
@@ -237,10 +224,10 @@ func newOffsetsSetCmd() *cobra.Command {
 			"  tidemark offsets set -c tidemark.yaml --connector shop --accept-publication",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name == "" || !accept {
+			if chosen.name == "" || !accept {
 				return usageError("offsets set wants --connector NAME and --accept-publication")
 			}
-			return eachDesk(cmd, file, name, func(ctx context.Context, d *desk) error {
+			return eachDesk(cmd, &chosen, func(ctx context.Context, d *desk) error {
 				return d.change(ctx, func(r *offsets.Record) (*offsets.Record, error) {
 					if r == nil {
 						return nil, usageError("connector " + d.cfg.Name + " has no stored record")
@@ -259,13 +246,13 @@ func newOffsetsSetCmd() *cobra.Command {
 			})
 		},
 	}
-	offsetsFlags(cmd, &file, &name)
+	chosen.flags(cmd)
 	cmd.Flags().BoolVar(&accept, "accept-publication", false, "store the present publication")
 	return cmd
 }
 
 func newOffsetsResetCmd() *cobra.Command {
-	var file, name string
+	var chosen selection
 	var newHistory bool
 	cmd := &cobra.Command{
 		Use:   "reset -c FILE --connector NAME [--new-history]",
@@ -277,17 +264,17 @@ func newOffsetsResetCmd() *cobra.Command {
 		Example: "  tidemark offsets reset -c tidemark.yaml --connector shop --new-history",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if name == "" {
+			if chosen.name == "" {
 				return usageError("offsets reset wants --connector NAME")
 			}
-			return eachDesk(cmd, file, name, func(ctx context.Context, d *desk) error {
+			return eachDesk(cmd, &chosen, func(ctx context.Context, d *desk) error {
 				return d.change(ctx, func(r *offsets.Record) (*offsets.Record, error) {
 					return forget(r, d.cfg.SlotName, newHistory), nil
 				})
 			})
 		},
 	}
-	offsetsFlags(cmd, &file, &name)
+	chosen.flags(cmd)
 	cmd.Flags().BoolVar(&newHistory, "new-history", false, "LSNs start anew: raise the history")
 	return cmd
 }
