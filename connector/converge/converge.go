@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -48,7 +47,6 @@ type Join struct {
 	parts  map[int32]*part
 	shapes map[uint32]keySchema
 
-	dir    string
 	seed   seeds
 	table  *spill
 	topic  *spill
@@ -109,13 +107,10 @@ func (j *Join) open() (err error) {
 		return nil
 	}
 	j.seed = newSeeds()
-	if j.dir, err = os.MkdirTemp(j.o.Dir, "tidemark-repair-"); err != nil {
-		return diskFault(err)
-	}
-	if j.table, err = newSpill(j.dir, "table", j.seed[0], fanout); err != nil {
+	if j.table, err = newSpill(j.o.Dir, j.seed[0], fanout); err != nil {
 		return err
 	}
-	j.topic, err = newSpill(j.dir, "topic", j.seed[0], fanout)
+	j.topic, err = newSpill(j.o.Dir, j.seed[0], fanout)
 	return err
 }
 
@@ -125,11 +120,6 @@ func (j *Join) Close() {
 	for _, s := range []*spill{j.table, j.topic} {
 		if s != nil {
 			s.close()
-		}
-	}
-	if j.dir != "" {
-		if err := os.RemoveAll(j.dir); err != nil {
-			j.o.Logger.Warn("files of a repair could not be removed", "directory", j.dir, "error", err)
 		}
 	}
 }

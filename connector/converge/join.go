@@ -3,7 +3,6 @@ package converge
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 )
@@ -45,13 +44,12 @@ func (j *Join) split(
 		return fault.New(fault.Internal, "the keys of a repair do not part into files")
 	}
 	j.splits++
-	name := fmt.Sprintf("%d.%d", level, j.splits)
-	a, err := newSpill(j.dir, "table."+name, j.seed[level], refanout)
+	a, err := newSpill(j.o.Dir, j.seed[level], refanout)
 	if err != nil {
 		return err
 	}
 	defer a.close()
-	b, err := newSpill(j.dir, "topic."+name, j.seed[level], refanout)
+	b, err := newSpill(j.o.Dir, j.seed[level], refanout)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -45,14 +43,17 @@ type spillFile struct {
 	w *bufio.Writer
 }
 
-func newSpill(dir, name string, seed maphash.Seed, files int) (*spill, error) {
+// newSpill makes its files in dir. Their names are taken away at once, so that a process that is
+// killed leaves nothing behind; where a system refuses that, close does it.
+func newSpill(dir string, seed maphash.Seed, files int) (*spill, error) {
 	s := &spill{seed: seed, files: make([]*spillFile, files)}
 	for i := range s.files {
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s.%d", name, i)))
+		f, err := os.CreateTemp(dir, "tidemark-repair-")
 		if err != nil {
 			s.close()
 			return nil, diskFault(err)
 		}
+		_ = os.Remove(f.Name())
 		s.files[i] = &spillFile{f, bufio.NewWriterSize(f, bufferSize)}
 	}
 	return s, nil
@@ -61,7 +62,7 @@ func newSpill(dir, name string, seed maphash.Seed, files int) (*spill, error) {
 func (s *spill) close() {
 	for i, f := range s.files {
 		if f != nil {
-			_ = f.f.Close() // removed next
+			_ = f.f.Close() // nothing reads it any more
 			_ = os.Remove(f.f.Name())
 			s.files[i] = nil
 		}
