@@ -54,6 +54,7 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 		MaxQueueBytes:        s.integer("max.queue.bytes"),
 		BeforeImageRequired:  s.regexes("before.image.required"),
 		ValueUnrepresentable: s.enum("value.unrepresentable"),
+		SchemaLogicalChange:  s.enum("schema.logical.change"),
 		TombstonesOnDelete:   s.boolean("tombstones.on.delete"),
 		SkippedOperations:    s.skipped(),
 		HeadersEnable:        s.boolean("headers.enable"),

@@ -93,6 +93,7 @@ type Connector struct {
 	ReselectUnavailable  bool // always false until re-reading is built
 	BeforeImageRequired  []*regexp.Regexp
 	ValueUnrepresentable string // flag, fail
+	SchemaLogicalChange  string // warn, fail
 	TombstonesOnDelete   bool
 	SkippedOperations    map[byte]bool // 'c','u','d','t'
 	HeadersEnable        bool

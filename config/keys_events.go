@@ -22,6 +22,13 @@ var valueKeys = []Key{
 			"text, or stop.",
 	},
 	{
+		Name: "schema.logical.change", Scope: InConnector, Class: Supported, Type: Enum,
+		Default: "warn", Enum: []string{"warn", "fail"},
+		Meaning: "A column's Avro type, logical type, precision or scale is not what the subject's " +
+			"version before says, though the registry may take it: warn tells it in the log, in a " +
+			"metric and on the topic PREFIX.tidemark-events; fail stops before the first such event.",
+	},
+	{
 		Name: "reselect.unavailable.values", Scope: InConnector, Class: Refused, Type: Boolean,
 		Theirs: "true", Same: []string{"false"}, Default: "false", Later: true,
 		Meaning: "Whether to re-read a row whose unchanged TOAST values the log did not carry.",

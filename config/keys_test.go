@@ -204,7 +204,7 @@ var notDefault = map[string]string{
 	"message.prefix.include.list": "p", "snapshot.mode": "no_data",
 	"primary.hostname":         "primary",
 	"snapshot.lock.timeout.ms": "1", "decimal.handling.mode": "string",
-	"money.fraction.digits": "2", "value.unrepresentable": "fail",
+	"money.fraction.digits": "2", "value.unrepresentable": "fail", "schema.logical.change": "fail",
 	"tombstones.on.delete": "false", "headers.enable": "false",
 	"partition.by": "serialized_key", "topic.creation.default.partitions": "3",
 	"topic.creation.default.replication.factor": "3",

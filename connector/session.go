@@ -222,6 +222,7 @@ func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) erro
 		cfg: s.cfg, log: s.log, metrics: s.metrics, enc: s.enc, catalog: s.catalog, registry: reg,
 		producer: s.producer, viaRoot: viaRoot, byOID: map[uint32]*table{},
 		leafNotFull: map[uint32]bool{}, unmatched: map[string]int64{},
+		written: map[string]string{}, announce: s.announceSchemaChange,
 	}
 	return nil
 }

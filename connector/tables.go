@@ -36,6 +36,8 @@ type tables struct {
 	leafNotFull   map[uint32]bool // by root
 	unmatched     map[string]int64
 	messages      *envelope.Table
+	written       map[string]string // the value schema that each topic's events have, by topic
+	announce      announcer
 
 	wait atomic.Pointer[string] // what the pump waits for, for Status
 }
@@ -133,7 +135,14 @@ func (ts *tables) prepare(ctx context.Context, t *table) error {
 		t.compiled.LeafNotFull()
 	}
 	t.counters = ts.metrics.Table(t.relation.Namespace + "." + t.relation.Name)
-	return ts.ready(ctx, t.compiled)
+	if err := ts.schemaChange(ctx, t); err != nil {
+		return err
+	}
+	if err := ts.ready(ctx, t.compiled); err != nil {
+		return err
+	}
+	ts.written[t.compiled.Topic] = t.compiled.ValueSchema
+	return nil
 }
 
 // ready makes the topic and registers the schemas of a compiled table.
@@ -157,29 +166,41 @@ func (ts *tables) ready(ctx context.Context, c *envelope.Table) error {
 	return nil
 }
 
-// register asks the registry until it answers. A registry that is down holds this table up, and
-// with it the stream; the status updates go on meanwhile.
-func (ts *tables) register(ctx context.Context, subject, text string) (int, error) {
+// register asks the registry until it answers.
+func (ts *tables) register(ctx context.Context, subject, text string) (id int, err error) {
+	err = ts.ask(ctx, "register", subject, func() error {
+		var err error
+		id, err = ts.registry.Register(ctx, subject, text)
+		switch {
+		case err == nil:
+			ts.metrics.SchemaRegistration(metrics.RegistrationOK)
+		case fault.Has(err, fault.RegistryUnreachable):
+			ts.metrics.SchemaRegistration(metrics.RegistrationFailed)
+		default:
+			ts.metrics.SchemaRegistration(metrics.RegistrationRefused)
+		}
+		return err
+	})
+	return id, err
+}
+
+// ask repeats a request to the registry until it is answered. A registry that is down holds this
+// table up, and with it the stream; the status updates go on meanwhile.
+func (ts *tables) ask(ctx context.Context, verb, subject string, request func() error) error {
 	wait := newBackoff(ts.cfg.RetryDelayMax)
 	defer ts.wait.Store(nil)
 	for said := false; ; said = true {
-		id, err := ts.registry.Register(ctx, subject, text)
-		if err == nil {
-			ts.metrics.SchemaRegistration(metrics.RegistrationOK)
-			return id, nil
+		err := request()
+		if err == nil || !fault.Has(err, fault.RegistryUnreachable) {
+			return err
 		}
-		if !fault.Has(err, fault.RegistryUnreachable) {
-			ts.metrics.SchemaRegistration(metrics.RegistrationRefused)
-			return 0, err
-		}
-		ts.metrics.SchemaRegistration(metrics.RegistrationFailed)
-		text := "the registry does not answer; the stream waits to register subject " + subject
+		text := "the registry does not answer; the stream waits to " + verb + " subject " + subject
 		ts.wait.Store(&text)
 		if !said {
 			ts.log.Warn("the registry does not answer; the stream waits", "subject", subject, "error", err)
 		}
 		if !sleep(ctx, wait.delay()) {
-			return 0, err
+			return err
 		}
 	}
 }

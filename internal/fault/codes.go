@@ -11,6 +11,7 @@ const (
 	RegistryUnreachable Code = "registry_unreachable"
 	RecordTooLarge      Code = "record_too_large"
 	SchemaRejected      Code = "schema_rejected"
+	SchemaChanged       Code = "schema_logical_change"
 	BeforeImageMissing  Code = "before_image_missing"
 	KeyUnrepresentable  Code = "key_unrepresentable"
 	ValueUnrepresented  Code = "value_unrepresentable"
@@ -65,6 +66,8 @@ var Table = []Row{
 	{RegistryUnreachable, 1, "the schema registry could not be reached, after every retry"},
 	{RecordTooLarge, 1, "an event is larger than the broker, the topic or the producer takes"},
 	{SchemaRejected, 1, "the registry refuses a table's new schema under the subject's level"},
+	{SchemaChanged, 1, "a column's Avro type changed in a way that readers may not notice, and " +
+		"schema.logical.change is fail"},
 	{BeforeImageMissing, 1, "an old row is not full though before.image.required names its table"},
 	{KeyUnrepresentable, 1, "a key column holds a value that its Key type cannot hold"},
 	{ValueUnrepresented, 1, "a value does not fit its type and value.unrepresentable is fail"},
