@@ -10,7 +10,7 @@ QUICKENV := GOGC=off GOMEMLIMIT=2GiB
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help demo build test test-fast test-real test-all faults lint fmt fuzz bench bench-quick
+.PHONY: help demo build test test-fast test-real test-all faults lint fmt fuzz bench bench-quick soak
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
@@ -47,6 +47,10 @@ bench: ## Throughput, memory, start beside pg_recvlogical; writes docs/benchmark
 
 bench-quick: ## The same in two minutes, printed only
 	@$(GO) run ./testenv/bench -quick
+
+soak: ## Workload and random faults for SOAK (default 1h), both modes (SOAK_MODE=alo|eos), page to SOAK_OUT
+	@$(GO) run ./testenv/soak -for $(or $(SOAK),1h) -mode $(or $(SOAK_MODE),both) \
+	  -seed $(or $(SOAK_SEED),0) $(if $(SOAK_OUT),-markdown $(SOAK_OUT))
 
 fmt: ## Format
 	$(GO) run $(GOFUMPT) -w .

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/config"
@@ -31,6 +32,9 @@ type Connector struct {
 	version  string
 	instance string // tells this process's sessions and heartbeats from an earlier one's
 	gap      error  // what ended the last session, when the next one is to repair it; Run's own
+
+	// welcome: the brokers have taken a login of this process.
+	welcome atomic.Bool
 
 	mu        sync.Mutex // guards what follows
 	state     State
@@ -114,20 +118,23 @@ func (c *Connector) runSession(ctx context.Context) error {
 		s.close()
 	}()
 	if err := s.open(ctx); err != nil {
-		return err
+		return c.reconsider(err)
 	}
 	return s.explainFence(c.through(ctx, s))
 }
 
 // through takes an open session through its life.
 func (c *Connector) through(ctx context.Context, s *session) (err error) {
+	defer func() { err = c.reconsider(err) }()
 	if err := s.start(ctx); err != nil {
+		err = c.reconsider(err)
 		if classify(err) == stop {
 			c.gap = nil
 		}
 		return err
 	}
 	c.gap = nil
+	c.welcome.Store(true)
 	defer func() {
 		if c.repairable(err) {
 			c.gap = err

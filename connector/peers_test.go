@@ -101,6 +101,42 @@ func TestF19ABrokerThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 3))
 }
 
+// A load balancer whose brokers are gone takes connections and ends them at once, which to a client
+// looks like brokers that want TLS. Since they took this process before, it waits.
+func TestBrokersThatAreGoneBehindALoadBalancerAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "18")
+	proxy, err := testenv.NewProxy("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{Advertise: []string{proxy.Addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { broker.Close() })
+	proxy.SetTarget(broker.Addrs()[0])
+	r.broker = broker
+	r.exec(numbers, insertNumbers(1, 3))
+	run := r.start()
+	r.streaming(run)
+	r.caughtUp(run)
+	proxy.SetTarget("127.0.0.1:1") // nobody listens there
+	proxy.ResetAll()
+	r.until("it waits", func() bool {
+		s := run.c.Status()
+		return !s.Ready && s.Error != nil && s.Error.Code == fault.BrokerUnreachable &&
+			strings.Contains(s.Error.Text, "load balancer")
+	})
+	r.exec(insertNumbers(4, 6))
+	proxy.SetTarget(broker.Addrs()[0])
+	r.streaming(run)
+	r.caughtUp(run)
+	r.clean(run)
+	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 6))
+}
+
 func TestAServerThatIsDownAtTheStartIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	pg := ownServer(t, "18", nil)

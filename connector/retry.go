@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/internal/kafkadial"
 )
 
 // class says what the connector does with an error. Retries "here", of a single request, belong
@@ -32,6 +33,18 @@ func classify(err error) class {
 
 // stopsFor reports whether the connector stops with err.
 func stopsFor(err error) bool { return classify(err) == stop }
+
+// reconsider takes a refusal for what it is. Brokers that end each connection at once want TLS or
+// a login, as far as their client can know; but when they have taken this process's before, what
+// stands before them (a load balancer, a proxy) has none to lead to just now.
+func (c *Connector) reconsider(err error) error {
+	if !c.welcome.Load() || !kafkadial.HungUp(err) {
+		return err
+	}
+	return fault.Wrap(fault.BrokerUnreachable, "connections to the brokers, which went through "+
+		"before, are ended at once", err).With("", "", "look whether the brokers run behind the "+
+		"load balancer or proxy that bootstrap.servers and their advertised listeners lead to")
+}
 
 // backoff is a bounded exponential wait with full jitter in its upper half.
 type backoff struct {

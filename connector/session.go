@@ -256,7 +256,7 @@ func (s *session) run(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		err := s.pump(gctx, stop, grace)
-		if err == nil || gctx.Err() == nil && stopsFor(err) {
+		if err == nil || gctx.Err() == nil && stopsFor(s.c.reconsider(err)) {
 			// Everything that was read is confirmed and stored before the session ends, also what came
 			// before a change that nobody can send. A write that is under way is waited for: one that
 			// is cut leaves no fence to write the last one with.

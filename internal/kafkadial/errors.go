@@ -38,6 +38,13 @@ func Wrap(op, resource string, err error) error {
 	return fault.Wrap(fault.Internal, doing+" failed", err)
 }
 
+// HungUp reports whether brokers close each connection at once: their answer to a client that
+// leaves TLS or the login out, and that of a load balancer without a broker.
+func HungUp(err error) bool {
+	var first *kgo.ErrFirstReadEOF
+	return errors.As(err, &first)
+}
+
 // Temporary reports whether the same request may succeed later without anybody doing anything:
 // the broker is away, moves a leader, or says so itself. It is false for nil.
 func Temporary(err error) bool {

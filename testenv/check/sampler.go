@@ -24,6 +24,9 @@ type SamplerOptions struct {
 	Prefix       string
 	ReadyURL     string        // of the worker's /readyz
 	Every        time.Duration // 0 is 100 ms
+	// Patience is how long a confirmed position may have fallen before the record tells of a new
+	// session; 0 is 5 s. A broker that is down keeps the record away longer.
+	Patience time.Duration
 }
 
 // A Sampler looks at the positions all the time, in the order flushed, stored, confirmed, and
@@ -44,6 +47,8 @@ type Sampler struct {
 
 	mu      sync.Mutex
 	crashed bool // the server crashed: its flushed may fall once
+	paused  bool
+	resumed time.Time // looks that began earlier are left out
 	report  *Report
 
 	last  sample
@@ -65,6 +70,9 @@ func StartSampler(o SamplerOptions) *Sampler {
 	if o.Every == 0 {
 		o.Every = 100 * time.Millisecond
 	}
+	if o.Patience == 0 {
+		o.Patience = 5 * time.Second
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Sampler{
 		o: o, cancel: cancel, done: make(chan struct{}), report: newReport(),
@@ -83,6 +91,14 @@ func (s *Sampler) ServerCrashed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.crashed = true
+}
+
+// Pause leaves looks out until it is called with false: while a process that stood still for long
+// may answer with a position of its own time.
+func (s *Sampler) Pause(paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused, s.resumed = paused, time.Now()
 }
 
 // Stop ends the looking, and returns how many looks saw at least two positions, and what was wrong.
@@ -215,7 +231,7 @@ func (s *Sampler) judge(x sample) {
 			known++
 		}
 	}
-	if known < 2 {
+	if known < 2 || s.paused || x.at.Before(s.resumed) {
 		return
 	}
 	s.report.Samples++
@@ -229,10 +245,6 @@ func (s *Sampler) judge(x sample) {
 	ahead("flushed", x.flushed, "confirmed", x.confirmed)
 	s.judgeFalls(x)
 }
-
-// doubtFor is how long a confirmed position may have fallen before the record tells of a new
-// session.
-const doubtFor = 5 * time.Second
 
 func (s *Sampler) judgeFalls(x sample) {
 	fell := func(what string, was, is uint64) {
@@ -249,7 +261,7 @@ func (s *Sampler) judgeFalls(x sample) {
 		switch {
 		case x.epoch > s.doubt.epoch:
 			s.doubt = nil
-		case x.at.Sub(s.doubt.at) > doubtFor && x.epoch != 0:
+		case x.at.Sub(s.doubt.at) > s.o.Patience && x.epoch != 0:
 			s.report.fail(Positions, "confirmed fell to %s within a session", lsnText(s.doubt.confirmed))
 			s.doubt = nil
 		}

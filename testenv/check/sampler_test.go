@@ -55,7 +55,9 @@ func TestPositions(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &Sampler{report: newReport(), crashed: c.crash}
+			s := &Sampler{
+				o: SamplerOptions{Patience: 5 * time.Second}, report: newReport(), crashed: c.crash,
+			}
 			for _, l := range c.looks {
 				if l.at.IsZero() {
 					l.at = at

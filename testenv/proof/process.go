@@ -73,6 +73,16 @@ func (p *Process) Kill() {
 	}
 }
 
+// PID is the process's.
+func (p *Process) PID() int { return p.pid }
+
+// Signal sends a signal, also to a process that has ended: it has no effect then.
+func (p *Process) Signal(s syscall.Signal) {
+	if ended, _ := p.Ended(); !ended {
+		_ = syscall.Kill(p.pid, s)
+	}
+}
+
 // Stop asks the process to end and waits; after limit it is killed. It returns how it ended.
 func (p *Process) Stop(limit time.Duration) error {
 	_ = syscall.Kill(p.pid, syscall.SIGTERM)

@@ -29,10 +29,15 @@ type Rig struct {
 	Binary   string
 	Postgres *testenv.Postgres
 	Database string
-	Brokers  []string
+	Brokers  []string // that the connector begins with
+	Admin    []string // that checker and sampler use; none: Brokers
 	Registry string
 	Dir      string // of the configuration and the log
 	Keys     map[string]string
+	// ExactlyOnce is the connector's delivery mode, and what is demanded of it.
+	ExactlyOnce bool
+	// SamplerPatience is how long the sampler waits for a new session's record; 0 is its own.
+	SamplerPatience time.Duration
 
 	Workload *workload.Workload
 	process  *Process
@@ -47,15 +52,19 @@ func (r *Rig) Prepare(ctx context.Context, o workload.Options) error {
 		return err
 	}
 	// A port that is free now: the process takes it again after each kill.
+	var err error
+	if r.http, err = freeAddress(ctx); err != nil {
+		return err
+	}
+	return os.WriteFile(r.Config(), []byte(r.yaml(r.http)), 0o600)
+}
+
+func freeAddress(ctx context.Context) (string, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return "", err
 	}
-	r.http = l.Addr().String()
-	if err := l.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(r.Config(), []byte(r.yaml()), 0o600)
+	return l.Addr().String(), l.Close()
 }
 
 // Config is the configuration's file; Log is what the processes wrote.
@@ -67,7 +76,7 @@ func (r *Rig) Log() string { return filepath.Join(r.Dir, "tidemark.log") }
 // Slot is the replication slot's name: slots are the server's, not the database's.
 func (r *Rig) Slot() string { return "s_" + r.Database }
 
-func (r *Rig) yaml() string {
+func (r *Rig) yaml(http string) string {
 	keys := map[string]string{
 		"topic.prefix": prefix, "database.hostname": r.Postgres.Host,
 		"database.port": fmt.Sprint(r.Postgres.Port), "database.user": r.Postgres.User,
@@ -77,13 +86,16 @@ func (r *Rig) yaml() string {
 		"topic.creation.default.replication.factor": "1",
 		"publish.via.partition.root":                "true",
 	}
+	if r.ExactlyOnce {
+		keys["exactly.once.support"] = "required"
+	}
 	for k, v := range r.Keys {
 		keys[k] = v
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "worker:\n  bootstrap.servers: \"%s\"\n  schema.registry.url: %q\n"+
 		"  http.listen: %q\n  offset.storage.topic: %q\n", strings.Join(r.Brokers, ","), r.Registry,
-		r.http, offsetsTopic)
+		http, offsetsTopic)
 	fmt.Fprintf(&b, "connectors:\n  %s:\n", connectorName)
 	for k, v := range keys {
 		fmt.Fprintf(&b, "    %s: \"%s\"\n", k, v)
@@ -96,6 +108,20 @@ func (r *Rig) Start(env ...string) error {
 	p, err := startProcess(r.Log(), env, r.Binary, "run", "-c", r.Config())
 	r.process = p
 	return err
+}
+
+// StartSecond starts another process of the same connector, as somebody does who forgot the first
+// one. It is the caller's to end.
+func (r *Rig) StartSecond(ctx context.Context) (*Process, error) {
+	http, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	second := filepath.Join(r.Dir, "second.yaml")
+	if err := os.WriteFile(second, []byte(r.yaml(http)), 0o600); err != nil {
+		return nil, err
+	}
+	return startProcess(filepath.Join(r.Dir, "second.log"), nil, r.Binary, "run", "-c", second)
 }
 
 // Process is the one that was started last.
@@ -134,13 +160,21 @@ func (r *Rig) LogTail() string {
 	return string(b[max(len(b)-4000, 0):])
 }
 
+func (r *Rig) admin() []string {
+	if len(r.Admin) > 0 {
+		return r.Admin
+	}
+	return r.Brokers
+}
+
 func (r *Rig) readyURL() string { return "http://" + r.http + "/readyz" }
 
 // Sampler begins to look at the positions.
 func (r *Rig) Sampler() *check.Sampler {
 	return check.StartSampler(check.SamplerOptions{
-		PostgresURL: r.Postgres.URL("postgres"), Slot: r.Slot(), Brokers: r.Brokers,
+		PostgresURL: r.Postgres.URL("postgres"), Slot: r.Slot(), Brokers: r.admin(),
 		OffsetsTopic: offsetsTopic, Connector: connectorName, Prefix: prefix, ReadyURL: r.readyURL(),
+		Patience: r.SamplerPatience,
 	})
 }
 
@@ -151,9 +185,10 @@ func (r *Rig) Check(ctx context.Context, drain time.Duration) (*check.Report, er
 		return nil, err
 	}
 	return check.Run(ctx, check.Options{
-		Brokers: r.Brokers, RegistryURL: r.Registry, PostgresURL: r.Postgres.URL(r.Database),
+		Brokers: r.admin(), RegistryURL: r.Registry, PostgresURL: r.Postgres.URL(r.Database),
 		Prefix: prefix, Tables: r.Workload.Tables(), Marker: marker,
 		MarkerColumn: workload.NoteColumn, DrainTimeout: drain, Audit: workload.AuditTable,
 		OffsetsTopic: offsetsTopic, Connector: connectorName, ReadCommitted: true,
+		ExactlyOnce: r.ExactlyOnce,
 	})
 }

@@ -36,6 +36,7 @@ type Workload struct {
 	total  int // weight of all kinds
 	run    int // calls of Run, so that each draws anew
 	stats  Stats
+	ending atomic.Bool
 }
 
 // Stats count what was done so far.
@@ -140,6 +141,10 @@ func (s *Stats) add(o *Stats) {
 		s.Kinds[k] += n
 	}
 }
+
+// Finish lets the Run that is under way end with the transactions that its writers are in. Unlike
+// the end of Run's context it leaves none whose end nobody has seen.
+func (w *Workload) Finish() { w.ending.Store(true) }
 
 // settle ends the prepared transactions that a lost connection left.
 func (w *Workload) settle(ctx context.Context) error {

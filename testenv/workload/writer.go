@@ -47,7 +47,7 @@ func (x *writer) run(ctx context.Context) error {
 		}
 	}()
 	began := time.Now()
-	for ctx.Err() == nil && x.left.Load() > 0 {
+	for ctx.Err() == nil && x.left.Load() > 0 && !x.w.ending.Load() {
 		if x.conn == nil {
 			conn, err := connect(ctx, x.w.o.URL)
 			if err != nil {
