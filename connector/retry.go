@@ -38,7 +38,8 @@ func stopsFor(err error) bool { return classify(err) == stop }
 // a login, as far as their client can know; but when they have taken this process's before, what
 // stands before them (a load balancer, a proxy) has none to lead to just now.
 func (c *Connector) reconsider(err error) error {
-	if !c.welcome.Load() || !kafkadial.HungUp(err) {
+	if !c.welcome.Load() || fault.CodeOf(err) != fault.AuthenticationFailed ||
+		!kafkadial.HungUp(err) {
 		return err
 	}
 	return fault.Wrap(fault.BrokerUnreachable, "connections to the brokers, which went through "+

@@ -43,15 +43,23 @@ type plan struct {
 	hold  time.Duration // how long it lasts, where it is not a moment
 }
 
-// planner draws faults. What it draws depends on seed and round alone.
+// planner draws faults. What it draws depends on seed, round, mode and the round's length alone.
 type planner struct {
 	random *rand.Rand
 	left   []kind
 	mode   string
+	pause  float64 // at most, in seconds
+	hold   float64
 }
 
-func newPlanner(seed uint64, round int, mode string) *planner {
-	return &planner{random: rand.New(rand.NewPCG(seed, uint64(round))), mode: mode}
+func newPlanner(seed uint64, round int, mode string, length time.Duration) *planner {
+	p := &planner{
+		random: rand.New(rand.NewPCG(seed, uint64(round))), mode: mode, pause: 15, hold: 25,
+	}
+	if length < 10*time.Minute { // every kind is to have its turn
+		p.pause, p.hold = 3, 5
+	}
+	return p
 }
 
 // next draws a fault. A process that wakes up in at-least-once mode may still send what it held,
@@ -65,7 +73,7 @@ func (p *planner) next() plan {
 		}
 		k := p.left[len(p.left)-1]
 		p.left = p.left[:len(p.left)-1]
-		drawn := plan{kind: k, pause: p.between(2, 15), hold: p.between(1, 25)}
+		drawn := plan{kind: k, pause: p.between(1, p.pause), hold: p.between(1, p.hold)}
 		if k != takeOver || p.mode == "eos" {
 			return drawn
 		}

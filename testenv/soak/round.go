@@ -175,7 +175,7 @@ func (r *round) startConnector() error {
 
 // faults makes faults until the round's time is over.
 func (r *round) faults(ctx context.Context, written chan error) error {
-	planner := newPlanner(r.seed, r.number, r.mode)
+	planner := newPlanner(r.seed, r.number, r.mode, r.length)
 	end := r.began.Add(r.length)
 	for {
 		next := planner.next()

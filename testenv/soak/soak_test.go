@@ -11,7 +11,7 @@ import (
 )
 
 func draw(seed uint64, mode string, n int) (out []plan) {
-	p := newPlanner(seed, 1, mode)
+	p := newPlanner(seed, 1, mode, time.Hour)
 	for range n {
 		out = append(out, p.next())
 	}
