@@ -27,6 +27,9 @@ type SamplerOptions struct {
 	// Patience is how long a confirmed position may have fallen before the record tells of a new
 	// session; 0 is 5 s. A broker that is down keeps the record away longer.
 	Patience time.Duration
+	// ExactlyOnce: what stores a position is what confirms its events, so the connector learns of
+	// both a moment after the broker has the record, and stored may be seen ahead of confirmed.
+	ExactlyOnce bool
 }
 
 // A Sampler looks at the positions all the time, in the order flushed, stored, confirmed, and
@@ -241,7 +244,9 @@ func (s *Sampler) judge(x sample) {
 		}
 	}
 	ahead("flushed", x.flushed, "stored", x.written)
-	ahead("stored", x.committed, "confirmed", x.confirmed)
+	if !s.o.ExactlyOnce {
+		ahead("stored", x.committed, "confirmed", x.confirmed)
+	}
 	ahead("flushed", x.flushed, "confirmed", x.confirmed)
 	s.judgeFalls(x)
 }

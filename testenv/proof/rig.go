@@ -174,7 +174,7 @@ func (r *Rig) Sampler() *check.Sampler {
 	return check.StartSampler(check.SamplerOptions{
 		PostgresURL: r.Postgres.URL("postgres"), Slot: r.Slot(), Brokers: r.admin(),
 		OffsetsTopic: offsetsTopic, Connector: connectorName, Prefix: prefix, ReadyURL: r.readyURL(),
-		Patience: r.SamplerPatience,
+		Patience: r.SamplerPatience, ExactlyOnce: r.ExactlyOnce,
 	})
 }
 
