@@ -73,3 +73,21 @@ func TestPositions(t *testing.T) {
 		})
 	}
 }
+
+// The commit that stores a position in exactly-once mode is known to the broker first.
+func TestStoredMayBeSeenBeforeConfirmedInExactlyOnceMode(t *testing.T) {
+	look := sample{at: time.Now(), flushed: 10, written: 20, committed: 20, epoch: 1, confirmed: 15}
+	for exactly, wrong := range map[bool]int{true: 0, false: 1} {
+		s := &Sampler{o: SamplerOptions{ExactlyOnce: exactly}, report: newReport()}
+		s.judge(look)
+		if n := s.report.Counts[Positions]; n != wrong {
+			t.Errorf("exactly once %t: %d violations", exactly, n)
+		}
+	}
+	s := &Sampler{o: SamplerOptions{ExactlyOnce: true}, report: newReport()}
+	look.flushed = 16
+	s.judge(look)
+	if s.report.OK() {
+		t.Error("the slot was told what is not confirmed, and nobody says so")
+	}
+}
