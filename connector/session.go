@@ -186,6 +186,7 @@ func (s *session) fence(ctx context.Context) error {
 	if s.producer != nil {
 		s.producer.Close()
 	}
+	s.exact = &exactly{s: s} // an earlier try's failure is over, and what it held is aborted
 	err := s.newProducer(ctx, &deliver.Transactions{
 		ID: offsets.TransactionalID(s.cfg.Name), Timeout: s.cfg.Producer.TransactionTimeout,
 		Offsets: s.c.worker.OffsetTopic,

@@ -186,8 +186,8 @@ func (s *session) take(
 			return again, err
 		}
 	case offsets.FreshStart:
-		err := s.create(ctx, in)
-		if lostRace(err) {
+		again, err := s.create(ctx, in)
+		if again || lostRace(err) {
 			s.log.Warn("another process begins too; its work is looked at", "error", err)
 			return true, nil
 		}
@@ -306,17 +306,31 @@ func lostRace(err error) bool {
 		errors.Is(err, source.ErrExists)
 }
 
-// create makes what a fresh start needs, in the order that loses nothing: the intent, so that a
-// crash is recognised; the publication, because a change before it cannot be decoded; the slot,
-// whose exported snapshot is its own point exactly.
-func (s *session) create(ctx context.Context, in offsets.StartInput) error {
+// create makes what a fresh start needs, in the order that loses nothing: the publication before the
+// slot, because a change before it cannot be decoded; and the slot's exported snapshot is its own
+// point exactly. again means that somebody else begins too.
+func (s *session) create(ctx context.Context, in offsets.StartInput) (again bool, err error) {
 	if err := s.checkTables(ctx, in.Publication); err != nil {
-		return err
+		return false, err
 	}
-	// Nobody can be running: there is no slot to run with.
-	if err := s.fence(ctx); err != nil {
-		return err
-	}
+	return offsets.Fresh{
+		Fence: func() error { return s.fence(ctx) },
+		Look: func() (offsets.Decision, offsets.StartInput, error) {
+			return s.look(ctx, 0, 0)
+		},
+		Intend: func(in *offsets.StartInput) error { return s.intend(ctx, in) },
+		Create: func() error {
+			if err := s.ensurePublication(ctx); err != nil {
+				return err
+			}
+			crashPoint("publication-made")
+			return s.makeSlot(ctx, s.wantsSnapshot())
+		},
+	}.Make()
+}
+
+// intend stores that slot and publication are about to be made.
+func (s *session) intend(ctx context.Context, in *offsets.StartInput) error {
 	if in.Stored != nil {
 		s.record = *in.Stored
 	}
@@ -327,15 +341,10 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) error {
 			TsUsec: time.Now().UnixMicro(),
 		}
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		crashPoint("intent-stored")
 	}
-	crashPoint("intent-stored")
-	if err := s.ensurePublication(ctx); err != nil {
-		return err
-	}
-	crashPoint("publication-made")
-	return s.makeSlot(ctx, s.wantsSnapshot())
+	return err
 }
 
 // sayWhatSlotWaitsFor names open transactions every ten seconds. On an idle standby it is a record of

@@ -56,6 +56,38 @@ func (c Claim) Take(d *Decision, in *StartInput) (differs string, err error) {
 	return differs, err
 }
 
+// Fresh is how a fresh start makes what it needs, after a look that found neither slot nor position:
+//
+//	fence, look again, intent, publication and slot
+//
+// The look after the fence is what keeps a process from writing its intent over the position of
+// another one that was faster: that one can store nothing any more.
+type Fresh struct {
+	// Fence makes the broker refuse every earlier writer of the record.
+	Fence func() error
+	// Look reads slot and record freshly, and decides.
+	Look func() (Decision, StartInput, error)
+	// Intend stores the intent over the record that Look has read, so that a crash is recognised.
+	Intend func(*StartInput) error
+	// Create makes publication and slot.
+	Create func() error
+}
+
+// Make makes them. again says that somebody else begins too: look again.
+func (f Fresh) Make() (again bool, err error) {
+	if err := f.Fence(); err != nil {
+		return false, err
+	}
+	d, in, err := f.Look()
+	if err != nil || d.Action != FreshStart {
+		return err == nil, err
+	}
+	if err := f.Intend(&in); err != nil {
+		return false, err
+	}
+	return false, f.Create()
+}
+
 // Look is once, and again when that says gap: another process that does its work between the
 // reading of the slot and that of the record makes the slot seem gone. What two looks agree on is.
 func Look(once func() (Decision, StartInput, error)) (Decision, StartInput, error) {

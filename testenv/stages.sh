@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the named stages of the proof, cheap first, and prints what each ran and how long it took.
-#   testenv/stages.sh style unit fuzz integration broken real
+#   testenv/stages.sh style unit fuzz sim integration broken real
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,9 +55,17 @@ fuzz() {
   rm -rf "$bin"
 }
 
+# The simulator, without the race detector: a run is one goroutine.
+sim() {
+  local seeds=10000
+  if [ -n "${TIDEMARK_TEST_ALL:-}" ]; then seeds=100000; fi
+  TIDEMARK_SIM_SEEDS=${TIDEMARK_SIM_SEEDS:-$seeds} \
+    $GO test -count=1 -timeout 20m -v ./testenv/sim | grep -vE '^=== |^ *--- PASS'
+}
+
 integration() {
   local pkgs
-  pkgs=$($GO list ./... | grep -vxF -f <($GO list $PURE))
+  pkgs=$($GO list ./... | grep -vxF -f <($GO list $PURE ./testenv/sim))
   # One package at a time: each starts its own servers, and there are two cores.
   # With crash points: the tag changes nothing but what TIDEMARK_CRASH does.
   $GO test -race -shuffle=on -p 1 -timeout 25m -tags crashpoints $pkgs
