@@ -164,7 +164,9 @@ var failureKeys = []Key{
 	{
 		Name: "max.queue.bytes", Scope: InConnector, Class: Supported, Type: Bytes,
 		Default: "67108864", Bounds: &Bounds{1 << 20, 1 << 40},
-		Meaning: "Everything that is read and not yet confirmed; reading waits beyond it.",
+		Meaning: "Everything that is read and not yet confirmed; reading waits beyond it. `run` sets " +
+			"Go's soft memory limit from it (96 MiB and one and a half queues, more where more " +
+			"lives), unless GOMEMLIMIT is set.",
 	},
 	refused("event.processing.failure.handling.mode", "fail", "Events that cannot be processed.",
 		"leaving out an event is losing it: set fail or remove the key", "fail"),

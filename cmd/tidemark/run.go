@@ -63,6 +63,7 @@ func runConnectors(
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	limitMemory(ctx, settings.Connectors)
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
