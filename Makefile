@@ -10,7 +10,8 @@ QUICKENV := GOGC=off GOMEMLIMIT=2GiB
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-.PHONY: help demo build test test-fast test-real test-all faults lint fmt fuzz bench bench-quick soak
+.PHONY: help demo build test test-fast test-real test-all faults lint fmt fuzz soak \
+	bench bench-quick bench-peer bench-peer-quick
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
@@ -51,6 +52,13 @@ bench-quick: ## The same in two minutes, printed only
 soak: ## Workload and random faults for SOAK (default 1h), both modes (SOAK_MODE=alo|eos), page to SOAK_OUT
 	@$(GO) run ./testenv/soak -for $(or $(SOAK),1h) -mode $(or $(SOAK_MODE),both) \
 	  -seed $(or $(SOAK_SEED),0) $(if $(SOAK_OUT),-markdown $(SOAK_OUT))
+
+bench-peer: ## Debezium on the same slots beside it; writes docs/benchmarks-peer.md (20 minutes, Java)
+	@$(GO) run ./testenv/bench -peer -json docs/benchmarks-peer.json \
+		-markdown docs/benchmarks-peer.md
+
+bench-peer-quick: ## The same in a few minutes, printed only
+	@$(GO) run ./testenv/bench -peer -quick
 
 fmt: ## Format
 	$(GO) run $(GOFUMPT) -w .

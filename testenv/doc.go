@@ -22,6 +22,7 @@
 //	shared.go            one server a test process, a database a test; Main for TestMain
 //	broker_fake.go       broker in the process; registry_fake.go, registry in the process
 //	kafka.go             a real Apache Kafka; registry.go, a real schema registry; maven.go, their jars
+//	connect.go           Kafka Connect with Debezium, the peer of the benchmarks; program.go, any process
 //	proxy.go             a TCP proxy that cuts, stalls, resets, delays and slices
 //
 // As root, PostgreSQL refuses to run: its processes then run as the user nobody, by themselves.

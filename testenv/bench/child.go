@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime/pprof"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/connector/source"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/check"
 )
 
 // job is what the parent asks of a child, as JSON on its standard input.
@@ -41,6 +43,8 @@ type job struct {
 	Until       string // LSN: the run ends when a later position is confirmed; "" at end of snapshot
 	Rows        int    // how many records the topic must then hold; 0: not looked at
 	Idle        time.Duration
+	Check       bool              // afterwards, the records are read and held against the table
+	Full        bool              // the table's replica identity is FULL
 	Settings    map[string]string // connector settings over the usual ones
 	CPUProfile  string            // file
 	Log         string            // file
@@ -53,6 +57,8 @@ type result struct {
 	CPU     float64 // of this process, in the same time
 	IdleCPU float64 // seconds of CPU while it was idle
 	Records int64   // in the topic, by the broker
+	RSS     int64   // the largest so far, when the connector had ended
+	Checked int     // how many records the checker read
 }
 
 // child is the entry of a child process.
@@ -110,8 +116,9 @@ func (j *job) run(ctx context.Context) (res result, err error) {
 	return j.connect(ctx, file)
 }
 
-func (j *job) settings() (*config.File, error) {
-	keys := map[string]string{
+// keys are the settings of the worker and of its connector.
+func (j *job) keys() (worker, keys map[string]string) {
+	keys = map[string]string{
 		"topic.prefix": j.Connector, "database.hostname": j.Host,
 		"database.port": strconv.Itoa(j.Port), "database.user": j.User,
 		"database.password": j.Password, "database.dbname": database,
@@ -125,13 +132,16 @@ func (j *job) settings() (*config.File, error) {
 	} else {
 		keys["snapshot.mode"] = "no_data"
 	}
-	for k, v := range j.Settings {
-		keys[k] = v
-	}
-	f, _, err := config.FromMaps(map[string]string{
+	maps.Copy(keys, j.Settings)
+	return map[string]string{
 		"bootstrap.servers": j.Brokers[0], "schema.registry.url": j.Registry, "http.listen": "",
 		"offset.storage.topic": "bench-offsets-" + j.Connector,
-	}, map[string]map[string]string{j.Connector: keys})
+	}, keys
+}
+
+func (j *job) settings() (*config.File, error) {
+	worker, keys := j.keys()
+	f, _, err := config.FromMaps(worker, map[string]map[string]string{j.Connector: keys})
 	return f, err
 }
 
@@ -229,7 +239,37 @@ func (j *job) connect(ctx context.Context, f *config.File) (res result, err erro
 	if err := <-done; err != nil {
 		return res, err
 	}
-	return res, j.count(ctx, &res)
+	res.RSS = peakMemory()
+	if err := j.count(ctx, &res); err != nil || !j.Check {
+		return res, err
+	}
+	return res, j.check(ctx, &res)
+}
+
+// check lets the checker of the proofs read what the connector wrote: every row of the table is
+// there, once, in order, and what a consumer makes of the topic is the table.
+func (j *job) check(ctx context.Context, res *result) error {
+	pg := &testenv.Postgres{Host: j.Host, Port: j.Port, User: j.User, Password: j.Password}
+	identity := check.IdentityKey
+	if j.Full {
+		identity = check.IdentityFull
+	}
+	report, err := check.Run(ctx, check.Options{
+		Brokers: j.Brokers, RegistryURL: j.Registry, PostgresURL: pg.URL(database),
+		Prefix: j.Connector,
+		Tables: []check.Table{{
+			Schema: "public", Name: j.Table, Identity: identity, Key: []string{"id"},
+			NotNull: []string{"id"},
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("the checker: %w", err)
+	}
+	if !report.OK() || report.Repeats > 0 {
+		return fmt.Errorf("the checker: %s", report)
+	}
+	res.Checked = report.Records
+	return nil
 }
 
 func (j *job) finished(state, confirmed string) bool {
@@ -261,6 +301,15 @@ func (j *job) count(ctx context.Context, res *result) error {
 		return fmt.Errorf("the topic holds %d records, not %d", res.Records, j.Rows)
 	}
 	return ends.Error()
+}
+
+// peakMemory is the largest resident memory of this process so far.
+func peakMemory() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return u.Maxrss * 1024
 }
 
 // cpuSeconds is what this process has used so far, user and system.

@@ -16,5 +16,9 @@
 //	child.go      the connector in a process of its own
 //	measure.go    alternation, medians
 //	figures.go    the figures: streaming, snapshot, start, memory, idle
+//	peer.go       Debezium beside Tidemark: what is raced, and the figures made of it
+//	peer_run.go   the contenders and what each is given; peer_watch.go, what is seen of them
+//	peer_latency.go  a steady load, and the way of its rows to a consumer
+//	gate.go       what stage gate holds a change against
 //	report.go     table, JSON, docs/benchmarks.md
 package main

@@ -15,8 +15,11 @@ import (
 type bench struct {
 	pg      *testenv.Postgres
 	dir     string // logs of children
+	binary  string // of the program; "" until it is built
+	reader  string // path of pg_recvlogical; "": the reader in Go
 	quick   bool
 	runs    int
+	checks  bool   // the first of a figure's runs is read and held against the table
 	profile string // directory for CPU profiles; "": none
 	report  *Report
 	n       int // children so far: each has a name of its own
@@ -29,7 +32,7 @@ func (b *bench) job(p prepared, slot string) job {
 	j := job{
 		Host: b.pg.Host, Port: b.pg.Port, User: b.pg.User, Password: b.pg.Password,
 		Slot: slot, Publication: p.publication, Table: p.name, Partitions: 6, Connector: name,
-		Until: p.end, Rows: p.rows, Log: filepath.Join(b.dir, name+".log"),
+		Until: p.end, Rows: p.rows, Full: p.update != "", Log: filepath.Join(b.dir, name+".log"),
 	}
 	if b.profile != "" {
 		j.CPUProfile = filepath.Join(b.profile, p.name+"-"+name+".pprof")
@@ -58,14 +61,19 @@ func (b *bench) pairs(
 ) (connector, other series, err error) {
 	for range b.runs {
 		err := withCopy(ctx, b.pg, p.slot, func(slot string) error {
-			r, err := baseline(ctx, b.pg, p, slot)
+			r, err := baseline(ctx, b.pg, p, slot, b.reader)
 			other = append(other, r)
 			return err
 		})
 		if err != nil {
 			return nil, nil, err
 		}
-		r, err := b.connect(ctx, p, change)
+		r, err := b.connect(ctx, p, func(j *job) {
+			j.Check = b.checks && len(connector) == 0
+			if change != nil {
+				change(j)
+			}
+		})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -86,14 +94,25 @@ func (b *bench) streaming(
 		Name: name, What: p.what, Unit: "rows/s", Against: "pg_recvlogical", Target: target,
 		Runs: ours, Others: other,
 		Note: fmt.Sprintf("%d rows; CPU seconds a million rows %.2f (the baseline %.2f); "+
-			"peak memory %.0f MiB; streaming after %.2f s, which is in the figure", p.rows,
+			"peak memory %.0f MiB; streaming after %.2f s, which is in the figure%s", p.rows,
 			ours.median(cpu)/float64(p.rows)*1e6, other.median(cpu)/float64(p.rows)*1e6,
-			ours.median(rss)/(1<<20), ours.median(started)),
+			ours.median(rss)/(1<<20), ours.median(started), checked(ours)),
 	}
 	f.Least, f.Middle, f.Most = ours.rate(p.rows)
 	_, f.Other, _ = other.rate(p.rows)
 	f.Ratio = f.Middle / f.Other
 	return f, nil
+}
+
+// checked tells the report's reader that the records were held against the table.
+func checked(s series) string {
+	for _, r := range s {
+		if r.Checked > 0 {
+			return fmt.Sprintf("; the checker of the proofs read the %d records of one run and found "+
+				"order, count and fold right", r.Checked)
+		}
+	}
+	return ""
 }
 
 // kafka measures streaming to a real broker, which is a process of its own on the same processors.
@@ -147,7 +166,7 @@ func (b *bench) snapshot(ctx context.Context, p prepared) error {
 		}
 		other = append(other, r)
 		j := b.job(p, "")
-		j.Until = ""
+		j.Until, j.Check = "", b.checks && len(ours) == 0
 		r, err = spawn(ctx, j)
 		if err := errors.Join(err, dropSlot(ctx, b.pg, j.Connector)); err != nil {
 			return err
@@ -158,8 +177,8 @@ func (b *bench) snapshot(ctx context.Context, p prepared) error {
 	f := Figure{
 		Name: "snapshot", Unit: "rows/s", Against: "COPY TO STDOUT", Target: 0.35,
 		What: "one table read to the last acknowledgement, one reader", Runs: ours, Others: other,
-		Note: fmt.Sprintf("%d rows; CPU seconds a million rows %.2f", p.rows,
-			ours.median(cpu)/float64(p.rows)*1e6),
+		Note: fmt.Sprintf("%d rows; CPU seconds a million rows %.2f%s", p.rows,
+			ours.median(cpu)/float64(p.rows)*1e6, checked(ours)),
 	}
 	f.Least, f.Middle, f.Most = ours.rate(p.rows)
 	_, f.Other, _ = other.rate(p.rows)

@@ -34,6 +34,8 @@ func main() {
 	flag.StringVar(&o.markdown, "markdown", "", "file for the report as a page")
 	flag.StringVar(&o.render, "render", "", "measure nothing: make the page of this JSON report")
 	flag.StringVar(&o.profile, "profile", "", "directory for the connector's CPU profiles")
+	flag.BoolVar(&o.peer, "peer", false, "the comparison with Debezium, and nothing else")
+	flag.StringVar(&o.gate, "gate", "", "fail when streaming is slower than this file allows")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -49,10 +51,10 @@ func exit(err error) {
 }
 
 type options struct {
-	quick                         bool
+	quick, peer                   bool
 	runs, rows                    int
 	only, json, markdown, profile string
-	render                        string
+	render, gate                  string
 }
 
 func (o *options) wants(name string) bool {
@@ -69,7 +71,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{
-		dir: dir, quick: o.quick, runs: o.runs, profile: o.profile,
+		dir: dir, quick: o.quick, runs: o.runs, profile: o.profile, checks: o.gate == "",
 		report: &Report{
 			Commit: commit(), Date: time.Now().UTC().Format(time.DateOnly), Quick: o.quick,
 			Machine: machine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Load: load(),
@@ -81,7 +83,7 @@ func (o *options) run(ctx context.Context) (err error) {
 			b.runs = 3
 		}
 	}
-	if b.report.Baseline = recvlogical(); b.report.Baseline == "" {
+	if b.reader = recvlogical(); b.reader == "" {
 		b.report.Baseline = "a reader in Go that does the same reads: pg_recvlogical is not installed " +
 			"(Debian: postgresql-client-15)"
 		fmt.Fprintln(os.Stderr, "bench: pg_recvlogical is missing; baseline is", b.report.Baseline)
@@ -95,7 +97,16 @@ func (o *options) run(ctx context.Context) (err error) {
 	if b.report.Server, err = scalar(ctx, b.pg, "SHOW server_version"); err != nil {
 		return err
 	}
-	if err := b.measure(ctx, o); err != nil {
+	if o.gate != "" {
+		return b.gate(ctx, o.gate)
+	}
+	if o.peer {
+		b.report.Settings = peerSettings()
+		err = b.peer(ctx, o)
+	} else {
+		err = b.measure(ctx, o)
+	}
+	if err != nil {
 		return err
 	}
 	b.report.LoadAfter = load()

@@ -23,6 +23,7 @@ type run struct {
 	RSS     int64   `json:"peak_rss_bytes,omitempty"`
 	Started float64 `json:"started_after_seconds,omitempty"`
 	IdleCPU float64 `json:"idle_cpu_seconds,omitempty"`
+	Checked int     `json:"checked_records,omitempty"` // by the checker; 0: it did not look
 }
 
 // process runs a program and returns what the kernel says of it.
@@ -51,9 +52,11 @@ func recvlogical() string {
 	return found[len(found)-1]
 }
 
-// baseline reads a slot to its end with the server's own client, into /dev/null.
-func baseline(ctx context.Context, pg *testenv.Postgres, p prepared, slot string) (run, error) {
-	program := recvlogical()
+// baseline reads a slot to its end with the server's own client, into /dev/null; program "" is the
+// reader in Go.
+func baseline(
+	ctx context.Context, pg *testenv.Postgres, p prepared, slot, program string,
+) (run, error) {
 	var said bytes.Buffer
 	var cmd *exec.Cmd
 	if program != "" {
@@ -119,7 +122,8 @@ func spawn(ctx context.Context, j job) (run, error) {
 		return r, err
 	}
 	return run{
-		Seconds: res.Seconds, CPU: res.CPU, RSS: r.RSS, Started: res.Started, IdleCPU: res.IdleCPU,
+		Seconds: res.Seconds, CPU: res.CPU, RSS: res.RSS, Started: res.Started,
+		IdleCPU: res.IdleCPU, Checked: res.Checked,
 	}, nil
 }
 

@@ -24,6 +24,10 @@ type Report struct {
 	Load      string   `json:"load_before"`
 	LoadAfter string   `json:"load_after"`
 	Figures   []Figure `json:"figures"`
+	// Of the comparison with Debezium: what each was given, and every run.
+	Settings string                          `json:"settings,omitempty"`
+	Races    map[string]map[string][]watched `json:"races,omitempty"`
+	Steady   map[string]steady               `json:"steady,omitempty"`
 }
 
 // Figure is one line of the report.
@@ -122,28 +126,48 @@ func number(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// markdown writes docs/benchmarks.md.
+// markdown writes docs/benchmarks.md, or docs/benchmarks-peer.md.
 func (r *Report) markdown(w io.Writer) {
-	kind, command := "full", "make bench"
-	if r.Quick {
-		kind, command = "quick", "make bench-quick"
+	title, kind, command := "Benchmarks", "full", "make bench"
+	if r.peer() {
+		title, command = "Debezium beside Tidemark", "make bench-peer"
 	}
-	fmt.Fprintf(w, "# Benchmarks\n\nThis page is written by `%s` (the %s run); `testenv/bench` is "+
+	if r.Quick {
+		kind, command = "quick", command+"-quick"
+	}
+	fmt.Fprintf(w, "# %s\n\nThis page is written by `%s` (the %s run); `testenv/bench` is "+
 		"the program, [profile.md](profile.md)\nsays where the time goes. Ratios are of medians within "+
-		"one run: absolute figures are this machine's.\n\n", command, kind)
+		"one run: absolute figures are this machine's.\n\n", title, command, kind)
 	fmt.Fprintf(w, "- commit %s, %s\n- %s, %d cores; load before and after: %s, %s\n"+
-		"- %s, PostgreSQL %s\n- baseline: %s\n\n", r.Commit, r.Date, r.Machine, r.Cores, r.Load,
+		"- %s, PostgreSQL %s\n- baseline: %s\n", r.Commit, r.Date, r.Machine, r.Cores, r.Load,
 		r.LoadAfter, r.Go, r.Server, r.Baseline)
+	if r.peer() {
+		fmt.Fprintf(w, "- %s\n", r.Settings)
+	}
+	fmt.Fprintln(w)
 	if r.busy() {
 		fmt.Fprint(w, "**The machine did other work during this run.** The targets are for one that "+
 			"does not,\nand these ratios say little about it.\n\n")
 	}
+	r.table(w)
+	if r.peer() {
+		fmt.Fprint(w, "\nEach row is Tidemark's, against the other's median. Both are processes "+
+			"of their own and are seen\nfrom outside: the records that the topic holds, the kernel's "+
+			"counters of the process. Rates and CPU\ncount from the first event, so the start of a "+
+			"JVM is not in them; its warming up is.\n")
+	}
+	r.explain(w)
+}
+
+func (r *Report) peer() bool { return r.Settings != "" }
+
+func (r *Report) table(w io.Writer) {
 	fmt.Fprint(w, "| figure | min | median | max | against | ratio | target |\n"+
 		"|---|---|---|---|---|---|---|\n")
 	for _, f := range r.Figures {
 		against, ratio, target := "", "", ""
 		if f.Against != "" {
-			against, ratio = f.Against+": "+number(f.Other), fmt.Sprintf("%.2f", f.Ratio)
+			against, ratio = f.Against+": "+number(f.Other), number(f.Ratio)
 		}
 		if f.Target > 0 {
 			sign := ">="
@@ -155,8 +179,17 @@ func (r *Report) markdown(w io.Writer) {
 		fmt.Fprintf(w, "| %s (%s) | %s | %s | %s | %s | %s | %s |\n", f.Name, f.Unit,
 			number(f.Least), number(f.Middle), number(f.Most), against, ratio, target)
 	}
+}
+
+// explain says what each figure is, and which are short of their targets.
+func (r *Report) explain(w io.Writer) {
 	fmt.Fprint(w, "\nWhat each figure is:\n\n")
+	said := map[string]bool{}
 	for _, f := range r.Figures {
+		if said[f.Name] {
+			continue
+		}
+		said[f.Name] = true
 		fmt.Fprintf(w, "- **%s**: %s.", f.Name, f.What)
 		if f.Note != "" {
 			fmt.Fprintf(w, " %s.", f.Note)
@@ -168,12 +201,18 @@ func (r *Report) markdown(w io.Writer) {
 	for _, f := range r.Figures {
 		if s := f.short(); s != "" {
 			none = false
-			fmt.Fprintf(w, "- %s: %s.\n", f.Name, s)
+			fmt.Fprintf(w, "- %s: %s.\n", f.title(), s)
 		}
 	}
 	if none {
 		fmt.Fprintln(w, "None of the figures above.")
 	}
-	fmt.Fprint(w, "\n## Not measured here\n\nLatency, 5 000 tables, and the comparison with "+
-		"Debezium: they have targets in the design and\nno figure yet.\n")
+}
+
+// title names a figure among others of its name.
+func (f *Figure) title() string {
+	if f.Against == "" {
+		return f.Name
+	}
+	return f.Name + ", against " + f.Against
 }
