@@ -7,10 +7,14 @@ import (
 	"syscall"
 )
 
-// crashPoint kills the process, as kill -9 does, when TIDEMARK_CRASH names this point.
+// crashPoint kills the process, as kill -9 does, when TIDEMARK_CRASH names this point, and panics
+// when it names it behind "panic:".
 func crashPoint(name string) {
-	if os.Getenv("TIDEMARK_CRASH") == name {
+	switch os.Getenv("TIDEMARK_CRASH") {
+	case name:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
+	case "panic:" + name:
+		panic("crash point " + name)
 	}
 }

@@ -36,7 +36,7 @@ func (s *session) keep(stop, ctx context.Context) error {
 		}
 		s.sample()
 		now := time.Now()
-		quiet := now.UnixNano()-s.lastData.Load() >= int64(quietAfter)
+		quiet := now.Sub(s.began)-time.Duration(s.lastData.Load()) >= quietAfter
 		if s.exact != nil {
 			if err := s.exact.tick(ctx, quiet); err != nil {
 				if ctx.Err() != nil {

@@ -67,7 +67,8 @@ type session struct {
 	tracker   *offsets.Tracker
 	positions *offsets.Positions
 	serverEnd atomic.Uint64 // what the last keepalive said
-	lastData  atomic.Int64  // unix nanoseconds of the last data frame
+	began     time.Time     // times are kept as distances from it: the wall clock may leap
+	lastData  atomic.Int64  // nanoseconds since began: the last data frame
 
 	recordMu       sync.Mutex
 	record         offsets.Record // the newest that is stored
@@ -77,7 +78,7 @@ type session struct {
 
 	heartMu         sync.Mutex
 	heart           *offsets.Heartbeat
-	heartbeatAt     atomic.Int64 // unix nanoseconds of the last echo
+	heartbeatAt     atomic.Int64 // nanoseconds since began: the last echo; 0: none
 	heartbeatFailed atomic.Bool
 
 	// Of the keeper.
@@ -102,7 +103,10 @@ type session struct {
 }
 
 func newSession(c *Connector) *session {
-	return &session{c: c, cfg: c.cfg, log: c.log, metrics: c.metrics, values: map[string]envelope.TableStats{}}
+	return &session{
+		c: c, cfg: c.cfg, log: c.log, metrics: c.metrics, values: map[string]envelope.TableStats{},
+		began: time.Now(),
+	}
 }
 
 func (s *session) onClose(f func()) { s.closers = append(s.closers, f) }

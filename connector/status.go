@@ -33,7 +33,7 @@ func (s *session) status(out *worker.Status) {
 		}
 	}
 	if echoed := s.heartbeatAt.Load(); echoed != 0 {
-		age := time.Since(time.Unix(0, echoed)).Seconds()
+		age := (time.Since(s.began) - time.Duration(echoed)).Seconds()
 		out.HeartbeatAgeSeconds = &age
 	}
 	if left := s.progress.tablesLeft.Load(); left >= 0 {

@@ -70,7 +70,7 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 	if err != nil {
 		return err
 	}
-	s.lastData.Store(s.clock.now().UnixNano())
+	s.lastData.Store(int64(s.clock.now().Sub(s.began)))
 	if skip, err := s.exact.skip(ev); skip || err != nil {
 		return err
 	}
@@ -126,6 +126,7 @@ func (s *session) row(ctx context.Context, ev *decode.Event) error {
 	if s.sabotage.row(s, ev) {
 		return nil
 	}
+	crashPoint("row")
 	s.records, err = s.enc.Row(s.records[:0], t.compiled, ev)
 	if err != nil {
 		return err

@@ -125,7 +125,7 @@ func (s *session) heartbeatOK() {
 	now := time.Now()
 	s.metrics.Heartbeat(metrics.HeartbeatOK)
 	s.metrics.HeartbeatEchoed(now)
-	s.heartbeatAt.Store(now.UnixNano())
+	s.heartbeatAt.Store(int64(now.Sub(s.began)))
 	s.finding("heartbeat", "")
 }
 

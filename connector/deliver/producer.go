@@ -84,7 +84,8 @@ type Producer struct {
 	closed    atomic.Bool   // no more are given
 	drained   chan struct{} // closed when closed is set and out is 0
 	drainOnce sync.Once
-	lastMoved atomic.Int64 // unix nanoseconds: out rose from 0, or records were confirmed
+	began     time.Time
+	lastMoved atomic.Int64 // nanoseconds since began: out rose from 0, or records were confirmed
 	unclocked int          // confirmations since lastMoved; the promises'
 
 	closeOnce sync.Once
@@ -95,7 +96,7 @@ type Producer struct {
 // flushed at a stop, ctx must outlive the stop.
 func New(ctx context.Context, o Options) (*Producer, error) {
 	p := &Producer{
-		o: o, log: o.Logger, queue: o.Queue,
+		o: o, log: o.Logger, queue: o.Queue, began: time.Now(),
 		failed: make(chan struct{}), drained: make(chan struct{}),
 	}
 	p.topics.Store(&map[string]*topic{})
@@ -241,8 +242,12 @@ func (p *Producer) Stalled() time.Duration {
 	if p.Unconfirmed() == 0 {
 		return 0
 	}
-	return time.Since(time.Unix(0, p.lastMoved.Load()))
+	return time.Since(p.began) - time.Duration(p.lastMoved.Load())
 }
+
+// moved notes that the brokers owe something from now on. It goes by the time since began, which a
+// leap of the wall clock does not touch.
+func (p *Producer) moved() { p.lastMoved.Store(int64(time.Since(p.began))) }
 
 // Close gives every record that is not confirmed back with an error, and returns when each of
 // them has been given back and the client's goroutines are gone. It does not flush.
@@ -266,7 +271,7 @@ var errClosed = fault.New(fault.Internal, "the producer is closed")
 // counts first and looks then, as Close closes first and counts then: one of the two sees the other.
 func (p *Producer) add(n int) error {
 	if p.out.Add(int64(n)) == int64(n) {
-		p.lastMoved.Store(time.Now().UnixNano())
+		p.moved()
 	}
 	if p.closed.Load() {
 		p.subtract(n)

@@ -248,7 +248,7 @@ const clockEvery = 32
 func (p *Producer) confirmed(d *pending) {
 	if p.unclocked++; p.unclocked >= clockEvery || p.out.Load() <= clockEvery {
 		p.unclocked = 0
-		p.lastMoved.Store(time.Now().UnixNano())
+		p.moved()
 	}
 	if p.o.Metrics.Acked != nil {
 		p.o.Metrics.Acked(d.topic.name, d.op, d.sent)

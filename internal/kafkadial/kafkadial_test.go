@@ -178,6 +178,29 @@ func TestCertificatesAreChecked(t *testing.T) {
 	check(t, "another CA", k, fault.AuthenticationFailed)
 }
 
+// With a wrong clock here or there a certificate is of another time: the error says so.
+func TestF17ACertificateOfAnotherTime(t *testing.T) {
+	t.Parallel()
+	for _, far := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		served, ca := certificateAt(t, "broker.example", time.Now().Add(far))
+		trusted := filepath.Join(t.TempDir(), "ca.pem")
+		write(t, trusted, ca)
+		c, err := kfake.NewCluster(
+			kfake.NumBrokers(1), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{served}}),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		err = check(t, far.String(), config.Kafka{
+			Bootstrap: c.ListenAddrs(), SecurityProtocol: "SSL", TLSCAFile: trusted,
+		}, fault.AuthenticationFailed)
+		if err == nil || !strings.Contains(err.Error(), "expired or is not yet valid") {
+			t.Errorf("%s: %v", far, err)
+		}
+	}
+}
+
 func TestAnAddressWhereNobodyListensIsUnreachable(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -190,7 +213,7 @@ func TestAnAddressWhereNobodyListensIsUnreachable(t *testing.T) {
 }
 
 // check asks the brokers something and compares the code of what came of it.
-func check(t *testing.T, what string, k config.Kafka, code fault.Code) {
+func check(t *testing.T, what string, k config.Kafka, code fault.Code) error {
 	t.Helper()
 	opts, err := Options(k)
 	if err != nil {
@@ -213,9 +236,16 @@ func check(t *testing.T, what string, k config.Kafka, code fault.Code) {
 		strings.Contains(err.Error(), k.SASLPassword.Reveal()):
 		t.Errorf("%s: %q says the password", what, err)
 	}
+	return err
 }
 
 func certificate(t *testing.T, name string) (tls.Certificate, []byte) {
+	t.Helper()
+	return certificateAt(t, name, time.Now())
+}
+
+// certificateAt is one that is valid for an hour before and behind a time.
+func certificateAt(t *testing.T, name string, at time.Time) (tls.Certificate, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -223,7 +253,7 @@ func certificate(t *testing.T, name string) (tls.Certificate, []byte) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: []string{name}, IsCA: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: at.Add(-time.Hour), NotAfter: at.Add(time.Hour),
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
 	if err != nil {

@@ -62,6 +62,11 @@ func classify(pg *pgconn.PgError) class {
 	switch {
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"):
 		return class{code: fault.PostgresUnreachable, text: "PostgreSQL ended or refused the session"}
+	case strings.HasPrefix(pg.Code, "40"):
+		return class{
+			code: fault.PostgresUnreachable,
+			text: "PostgreSQL rolled back what it was asked, as a standby does on a conflict with recovery",
+		}
 	case strings.HasPrefix(pg.Code, "28"):
 		return class{
 			fault.AuthenticationFailed, "PostgreSQL refuses the login",

@@ -30,6 +30,7 @@ func TestEveryErrorHasItsCode(t *testing.T) {
 	}{
 		{server("08006", "connection failure"), fault.PostgresUnreachable},
 		{server("57P01", "terminating connection"), fault.PostgresUnreachable},
+		{server("40001", "canceling statement due to conflict with recovery"), fault.PostgresUnreachable},
 		{server("57P03", "the database system is starting up"), fault.PostgresUnreachable},
 		{server("28000", "no pg_hba.conf entry for replication connection"), fault.AuthenticationFailed},
 		{server("28P01", "password authentication failed"), fault.AuthenticationFailed},
