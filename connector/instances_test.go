@@ -12,7 +12,10 @@ import (
 
 func TestF11ASecondInstanceWaitsAndStopsNamingTheFirst(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "18")
+	inBothModes(t, secondStops)
+}
+
+func secondStops(t *testing.T, r *rig) {
 	r.exec(numbers, insertNumbers(1, 3))
 	first := r.start()
 	r.streaming(first)
@@ -27,13 +30,16 @@ func TestF11ASecondInstanceWaitsAndStopsNamingTheFirst(t *testing.T) {
 		t.Error("the first one's session is another")
 	}
 	r.clean(first)
-	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 4))
+	sameInts(t, "ids", ids(r.committed("shop.public.t"), "id"), sequence(1, 4))
 }
 
 // A wait ends with a fresh reading: what the first one stored meanwhile is not sent again.
 func TestF11ASecondInstanceGoesOnWhereTheFirstStopped(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "18")
+	inBothModes(t, secondGoesOn)
+}
+
+func secondGoesOn(t *testing.T, r *rig) {
 	r.exec(numbers, insertNumbers(1, 3))
 	r.extra["slot.takeover.timeout.ms"] = "60000"
 	first := r.start()
@@ -49,7 +55,7 @@ func TestF11ASecondInstanceGoesOnWhereTheFirstStopped(t *testing.T) {
 	r.streaming(second)
 	r.caughtUp(second)
 	r.clean(second)
-	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 25))
+	sameInts(t, "ids", ids(r.committed("shop.public.t"), "id"), sequence(1, 25))
 }
 
 // Somebody initialised the transactional id though the slot is still ours, as the broker does when

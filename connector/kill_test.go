@@ -56,9 +56,12 @@ func (r *rig) killOn(key kmsg.Key, applied bool, which func(kmsg.Request) bool) 
 func (r *rig) sends(topic string) func(kmsg.Request) bool {
 	id := r.broker.Cluster().TopicInfo(topic).TopicID
 	return func(k kmsg.Request) bool {
-		return slices.ContainsFunc(k.(*kmsg.ProduceRequest).Topics, func(t kmsg.ProduceRequestTopic) bool {
-			return t.Topic == topic || t.TopicID == id
-		})
+		for _, t := range k.(*kmsg.ProduceRequest).Topics {
+			if t.Topic == topic || t.TopicID == id {
+				return true
+			}
+		}
+		return false
 	}
 }
 

@@ -53,19 +53,47 @@ func firstOrAll(all ...string) []string {
 	return all
 }
 
-// inBothModes runs a test at least once and exactly once. Kafka transactions are of few events.
+// inBothModes runs a test at least once and exactly once.
 func inBothModes(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	for _, mode := range []string{"at_least_once", "exactly_once"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "18")
-			if mode == "exactly_once" {
-				r.exactlyOnce(16 << 10)
-			}
-			test(t, r)
+	eachMode(t, func(t *testing.T, set func(*rig) *rig) { test(t, set(newRig(t, "18"))) })
+}
+
+// eachMode is inBothModes for a test that makes its own rigs. set gives a rig the mode, exactly
+// once with Kafka transactions of few events.
+func eachMode(t *testing.T, test func(t *testing.T, set func(*rig) *rig)) {
+	t.Helper()
+	t.Run("at_least_once", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(r *rig) *rig { return r })
+	})
+	t.Run("exactly_once", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(r *rig) *rig {
+			r.exactlyOnce(16 << 10)
+			return r
 		})
+	})
+}
+
+// complete fails unless consumers see the ids 1 to last of the table: exactly once each once,
+// otherwise each at least once. It returns what they see.
+func (r *rig) complete(last int) []event {
+	r.t.Helper()
+	if r.exactly() {
+		events := r.once("shop.public.t")
+		sameInts(r.t, "ids", ids(events, "id"), sequence(1, last))
+		return events
 	}
+	events := r.committed("shop.public.t")
+	seen := map[int]bool{}
+	for _, id := range ids(events, "id") {
+		seen[id] = true
+	}
+	if len(seen) != last || !seen[1] || !seen[last] {
+		r.t.Errorf("%d of %d rows", len(seen), last)
+	}
+	return events
 }
 
 // onVersions runs a test on each of versions.
@@ -266,6 +294,12 @@ func (r *rig) refuseAny(which func(*kmsg.ProduceRequest) bool) (release func()) 
 		return refuseProduce(req), nil, true
 	})
 	return func() { on.Store(false) }
+}
+
+// holdEvents is hold for both modes.
+func (r *rig) holdEvents() (release func()) {
+	stores := r.sends("tidemark-offsets")
+	return r.refuseAny(func(req *kmsg.ProduceRequest) bool { return !stores(req) })
 }
 
 func refuseProduce(req *kmsg.ProduceRequest) *kmsg.ProduceResponse {

@@ -26,6 +26,14 @@ func TestF55APublicationThatChangedWhileDownIsRefused(t *testing.T) {
 			"ALTER PUBLICATION tidemark DROP TABLE t", insertNumbers(5, 5),
 			"ALTER PUBLICATION tidemark ADD TABLE t",
 		}, "table_changed public.t"},
+		"published through leaves": {[]string{
+			"ALTER PUBLICATION tidemark SET (publish_via_partition_root = false)", insertNumbers(5, 5),
+			"ALTER PUBLICATION tidemark SET (publish_via_partition_root = true)",
+		}, "publication_altered"},
+		"column list": {[]string{
+			"ALTER PUBLICATION tidemark SET TABLE t (id)", insertNumbers(5, 5),
+			"ALTER PUBLICATION tidemark SET TABLE t",
+		}, "table_changed public.t"},
 		"row filter": {[]string{
 			"ALTER PUBLICATION tidemark SET TABLE t WHERE (id > 100)", insertNumbers(5, 5),
 			"ALTER PUBLICATION tidemark SET TABLE t",

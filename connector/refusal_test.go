@@ -63,6 +63,25 @@ func TestF52F53ASlotThatWasAdvancedIsRefused(t *testing.T) {
 	})
 }
 
+// Another consumer reads the slot, and the position in the topic is older than what the slot keeps;
+// a server would go forward in silence (capture's TestF53AnOlderStartIsForwardedInSilence).
+func TestF52F53ASlotThatAnotherConsumerReadIsRefused(t *testing.T) {
+	t.Parallel()
+	onVersions(t, func(t *testing.T, r *rig) {
+		r.streamedOnce()
+		rec := r.record()
+		r.exec(insertNumbers(5, 5), "SELECT pg_logical_slot_get_binary_changes('"+r.slot()+
+			"', NULL, NULL, 'proto_version', '1', 'publication_names', 'tidemark')")
+		contains(t, r.refused(fault.SlotAhead), rec.LSN.String(), r.confirmedFlush().String())
+		r.nothingNew(rec)
+		// A person puts back an older position yet.
+		r.change(func(rec *offsets.Record) { rec.LSN -= 1 << 20 })
+		rec = r.record()
+		contains(t, r.refused(fault.SlotAhead), rec.LSN.String(), r.confirmedFlush().String())
+		r.nothingNew(rec)
+	}, "14")
+}
+
 func TestF52ASlotThatWasMadeAgainIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")

@@ -38,15 +38,49 @@ func TestCrashChild(t *testing.T) {
 // killedAt runs the connector in a process of its own until it kills itself, as kill -9 does.
 func (r *rig) killedAt(point string) {
 	r.t.Helper()
+	out, err := r.crashes(point)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		r.t.Fatalf("%s: %v\n%s", point, err, out)
+	}
+}
+
+// crashes runs the connector in a process of its own until it reaches the point, and returns what
+// it wrote and how it ended.
+func (r *rig) crashes(point string) (string, error) {
+	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), os.Args[0], "-test.run=^TestCrashChild$",
 		"-test.timeout=60s")
 	cmd.Env = append(os.Environ(), "TIDEMARK_CRASH="+point,
 		"TIDEMARK_CRASH_CONFIG="+r.configuration(), "TMPDIR="+r.t.TempDir())
 	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		r.t.Fatalf("%s: %v\n%s", point, err, out)
-	}
+	return string(out), err
+}
+
+// A panic while a row is encoded ends the process with a status of its own and a trace; nothing of
+// what it had read is acknowledged, and the next process goes on.
+func TestF13APanicEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	inBothModes(t, func(t *testing.T, r *rig) {
+		r.streamedOnce()
+		before := r.record()
+		r.exec(insertNumbers(5, 7))
+		out, err := r.crashes("panic:row")
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 2 {
+			t.Fatalf("the process ended with %v\n%s", err, out)
+		}
+		contains(t, out, "panic: crash point row", "goroutine ", "connector/stream.go")
+		if rec := r.record(); rec.LSN != before.LSN || r.confirmedFlush() > rec.LSN {
+			t.Errorf("stored %s after %s, the slot is at %s", rec.LSN, before.LSN, r.confirmedFlush())
+		}
+		sameInts(t, "ids", ids(r.committed("shop.public.t"), "id"), sequence(1, 4))
+		run := r.start()
+		r.streaming(run)
+		r.caughtUp(run)
+		r.clean(run)
+		r.complete(7)
+	})
 }
 
 // Killed at each step of a repair, with more changes in between, and killed there once more: the

@@ -34,9 +34,18 @@ type process struct {
 // startProcess starts tidemark; what is left of it at the end of the test is killed.
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), done: make(chan struct{})}
+	return startCommand(t, nil, os.Args[0], args...)
+}
+
+// startCommand starts a command that becomes tidemark; change may change what it is started with.
+func startCommand(t *testing.T, change func(*exec.Cmd), name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(name, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), asCommand+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	if change != nil {
+		change(p.cmd)
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

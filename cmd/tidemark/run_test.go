@@ -124,9 +124,15 @@ func (p *process) until(what string, ok func() bool) {
 func (s *site) start() *process {
 	s.t.Helper()
 	p := startProcess(s.t, "run", "-c", s.file)
+	s.streams(p)
+	return p
+}
+
+// streams waits until a process streams.
+func (s *site) streams(p *process) {
+	s.t.Helper()
 	p.until("/readyz", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 	p.until("the stream", func() bool { return strings.Contains(s.ready().State, "streaming") })
-	return p
 }
 
 func (s *site) ready() worker.Status {

@@ -202,7 +202,7 @@ var badSQL = []string{
 	`CREATE PUBLICATION tidemark FOR TABLE nokey, a_b WITH (publish = 'insert, update')`,
 }
 
-func TestBadlyPreparedServer(t *testing.T) {
+func TestF61BadlyPreparedServer(t *testing.T) {
 	pg, err := testenv.StartPostgres(context.Background(), testenv.PostgresOptions{
 		Settings: map[string]string{"wal_level": "replica", "max_replication_slots": "0"},
 	})

@@ -15,24 +15,15 @@ const root = "../.."
 
 // owed are the rows that have no test yet: a line a row, taken out with the test.
 var owed = []int{
-	3,
-	4,
-	5,
-	6,
-	7,
-	9,
-	13,
 	14,
 	15,
 	16,
-	17,
 	18,
 	22,
 	30,
 	32,
 	35,
 	37,
-	61,
 }
 
 func tree(t *testing.T) []test {

@@ -82,6 +82,7 @@ var levels = []level{
 	{"schema/catalog/", "real PostgreSQL", false},
 	{"config/", "unit", false},
 	{"envelope/", "unit", false},
+	{"internal/imports/", "unit", false},
 	{"internal/pgdial/", "real PostgreSQL", false},
 	{"internal/kafkadial/", "in-process broker", false},
 	{"connector/", "real PostgreSQL, in-process broker", true},

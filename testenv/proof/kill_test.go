@@ -41,8 +41,17 @@ var build = sync.OnceValues(func() (string, error) {
 	return proof.Build(ctx, dir, "crashpoints")
 })
 
-// newRig returns a rig on the shared PostgreSQL, with a broker and a registry in this process.
-func newRig(t *testing.T, o workload.Options) *proof.Rig {
+// newRig returns a rig on the shared PostgreSQL, with a broker and a registry in this process, and
+// with keys of the connector.
+func newRig(t *testing.T, o workload.Options, keys map[string]string) *proof.Rig {
+	t.Helper()
+	r, _ := newRigAndBroker(t, o, keys)
+	return r
+}
+
+func newRigAndBroker(
+	t *testing.T, o workload.Options, keys map[string]string,
+) (*proof.Rig, *testenv.FakeBroker) {
 	t.Helper()
 	binary, err := build()
 	if err != nil {
@@ -61,13 +70,14 @@ func newRig(t *testing.T, o workload.Options) *proof.Rig {
 	t.Cleanup(func() { registry.Close() })
 	r := &proof.Rig{
 		Binary: binary, Postgres: pg, Database: testenv.NewDatabase(t, pg), Brokers: broker.Addrs(),
-		Registry: registry.URL, Dir: t.TempDir(),
+		Registry: registry.URL, Dir: t.TempDir(), Keys: keys,
+		ExactlyOnce: keys["exactly.once.support"] == "required",
 	}
 	if err := r.Prepare(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Kill)
-	return r
+	return r, broker
 }
 
 // start starts the connector and waits until it streams.
@@ -105,7 +115,7 @@ func judge(t *testing.T, r *proof.Rig, sampler *check.Sampler, drain time.Durati
 
 // Twenty thousand changes, and a connector that is killed five times in the midst of them.
 func TestF08NothingIsLostWhenTheConnectorIsKilled(t *testing.T) {
-	r := newRig(t, workload.Options{Seed: 1})
+	r := newRig(t, workload.Options{Seed: 1}, nil)
 	sampler := r.Sampler()
 	start(t, r)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -137,29 +147,52 @@ func TestF08NothingIsLostWhenTheConnectorIsKilled(t *testing.T) {
 
 // A process that dies at any step of its first start, rows coming in meanwhile, leaves nothing
 // that the next one cannot go on from.
-func TestAKillAtEachStepOfTheStartLosesNothing(t *testing.T) {
-	for _, point := range []string{
-		"intent-stored", "publication-made", "slot-made", "snapshot-begun", "table-read",
-		"snapshot-read", "snapshot-stored",
-	} {
-		t.Run(point, func(t *testing.T) {
-			r := newRig(t, workload.Options{Seed: 2, Keys: 100})
-			sampler := r.Sampler()
-			if err := r.Start("TIDEMARK_CRASH=" + point); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Workload.Run(t.Context(), 300); err != nil {
-				t.Fatal(err)
-			}
-			err := r.Process().Wait(30 * time.Second)
-			if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != -1 {
-				t.Fatalf("want a process that killed itself at %s: %v\n%s", point, err, r.LogTail())
-			}
-			start(t, r)
-			if err := r.Workload.Run(t.Context(), 300); err != nil {
-				t.Fatal(err)
-			}
-			judge(t, r, sampler, 30*time.Second)
-		})
+func TestF01KilledBeforeTheSnapshot(t *testing.T) {
+	killedAtTheStart(t, "slot-made", "intent-stored", "publication-made")
+}
+
+func TestF02KilledInTheSnapshot(t *testing.T) {
+	killedAtTheStart(t, "table-read", "snapshot-begun")
+}
+
+func TestF03KilledBeforeTheEndOfTheSnapshotIsStored(t *testing.T) {
+	killedAtTheStart(t, "snapshot-read", "snapshot-stored")
+}
+
+// killedAtTheStart goes through the first of the points, and with TIDEMARK_TEST_ALL through all.
+func killedAtTheStart(t *testing.T, points ...string) {
+	t.Helper()
+	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		points = points[:1]
 	}
+	for _, point := range points {
+		for mode, support := range map[string]string{
+			"at_least_once": "disabled", "exactly_once": "required",
+		} {
+			t.Run(point+"/"+mode, func(t *testing.T) {
+				killedAt(t, newRig(t, workload.Options{Seed: 2, Keys: 100},
+					map[string]string{"exactly.once.support": support}), point)
+			})
+		}
+	}
+}
+
+func killedAt(t *testing.T, r *proof.Rig, point string) {
+	t.Helper()
+	sampler := r.Sampler()
+	if err := r.Start("TIDEMARK_CRASH=" + point); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Workload.Run(t.Context(), 300); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Process().Wait(30 * time.Second)
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != -1 {
+		t.Fatalf("want a process that killed itself at %s: %v\n%s", point, err, r.LogTail())
+	}
+	start(t, r)
+	if err := r.Workload.Run(t.Context(), 300); err != nil {
+		t.Fatal(err)
+	}
+	judge(t, r, sampler, 30*time.Second)
 }
