@@ -22,8 +22,8 @@ demo: ## A throwaway PostgreSQL, broker and connector: watch change events (need
 build: ## Build bin/tidemark
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tidemark ./cmd/tidemark
 
-test: ## Every stage of `.ci/run`: style, unit, fuzz corpus, simulator, integration, real broker (20 minutes)
-	@bash testenv/stages.sh style unit fuzz sim integration broken real
+test: ## Every stage of `.ci/run`: style, unit, speed, fuzz corpus, simulator, integration, real broker (20 minutes)
+	@bash testenv/stages.sh style unit gate fuzz sim integration broken real
 
 test-fast: ## Style, unit and integration without Java (the inner loop)
 	@bash testenv/stages.sh style unit integration
@@ -32,7 +32,7 @@ test-real: ## The real-broker stage alone (Java 17 and Maven)
 	@bash testenv/stages.sh real
 
 test-all: ## Everything in full: PostgreSQL 14 to 18, long fuzzing
-	@TIDEMARK_TEST_ALL=1 bash testenv/stages.sh style unit fuzz sim integration broken real
+	@TIDEMARK_TEST_ALL=1 bash testenv/stages.sh style unit gate fuzz sim integration broken real
 
 faults: ## Every test of the catalogue of faults; writes docs/faults.md (needs Java 17 and Maven)
 	@TIDEMARK_TEST_ALL=1 TIDEMARK_REALBROKER=1 bash testenv/stages.sh faults

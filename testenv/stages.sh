@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the named stages of the proof, cheap first, and prints what each ran and how long it took.
-#   testenv/stages.sh style unit fuzz sim integration broken real
+#   testenv/stages.sh style unit gate fuzz sim integration broken real
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,6 +72,9 @@ integration() {
 }
 
 broken() { TIDEMARK_BROKEN=1 $GO test -timeout 15m -count=1 -run '^TestBroken' ./testenv/check/...; }
+
+# Slower than the kept ratio, three times in a row; what allocates fails in stage unit.
+gate() { $GO run ./testenv/bench -gate testenv/bench/gate.json; }
 
 real() {
   need_java

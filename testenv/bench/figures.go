@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
@@ -22,7 +24,9 @@ type bench struct {
 	checks  bool   // the first of a figure's runs is read and held against the table
 	profile string // directory for CPU profiles; "": none
 	report  *Report
-	n       int // children so far: each has a name of its own
+	with    map[string]string // settings of every connector
+	compare map[string]string // of the one that stands in for the baseline; empty: none
+	n       int               // children so far: each has a name of its own
 }
 
 // job is a child's job on a copy of a shape's slot.
@@ -32,7 +36,7 @@ func (b *bench) job(p prepared, slot string) job {
 	j := job{
 		Host: b.pg.Host, Port: b.pg.Port, User: b.pg.User, Password: b.pg.Password,
 		Slot: slot, Publication: p.publication, Table: p.name, Partitions: 6, Connector: name,
-		Until: p.end, Rows: p.rows, Full: p.update != "", Log: filepath.Join(b.dir, name+".log"),
+		Settings: maps.Clone(b.with), Until: p.end, Rows: p.rows, Full: p.update != "", Log: filepath.Join(b.dir, name+".log"),
 	}
 	if b.profile != "" {
 		j.CPUProfile = filepath.Join(b.profile, p.name+"-"+name+".pprof")
@@ -60,15 +64,12 @@ func (b *bench) pairs(
 	ctx context.Context, p prepared, change func(*job),
 ) (connector, other series, err error) {
 	for range b.runs {
-		err := withCopy(ctx, b.pg, p.slot, func(slot string) error {
-			r, err := baseline(ctx, b.pg, p, slot, b.reader)
-			other = append(other, r)
-			return err
-		})
+		r, err := b.other(ctx, p, change)
 		if err != nil {
 			return nil, nil, err
 		}
-		r, err := b.connect(ctx, p, func(j *job) {
+		other = append(other, r)
+		r, err = b.connect(ctx, p, func(j *job) {
 			j.Check = b.checks && len(connector) == 0
 			if change != nil {
 				change(j)
@@ -82,6 +83,23 @@ func (b *bench) pairs(
 	return connector, other, nil
 }
 
+// other runs what the connector is compared with.
+func (b *bench) other(ctx context.Context, p prepared, change func(*job)) (r run, err error) {
+	if len(b.compare) > 0 {
+		return b.connect(ctx, p, func(j *job) {
+			maps.Copy(j.Settings, b.compare)
+			if change != nil {
+				change(j)
+			}
+		})
+	}
+	err = withCopy(ctx, b.pg, p.slot, func(slot string) error {
+		r, err = baseline(ctx, b.pg, p, slot, b.reader)
+		return err
+	})
+	return r, err
+}
+
 // streaming measures one shape against the server's own client.
 func (b *bench) streaming(
 	ctx context.Context, p prepared, name string, target float64, change func(*job),
@@ -91,7 +109,7 @@ func (b *bench) streaming(
 		return Figure{}, err
 	}
 	f := Figure{
-		Name: name, What: p.what, Unit: "rows/s", Against: "pg_recvlogical", Target: target,
+		Name: name, What: p.what, Unit: "rows/s", Against: b.against(), Target: target,
 		Runs: ours, Others: other,
 		Note: fmt.Sprintf("%d rows; CPU seconds a million rows %.2f (the baseline %.2f); "+
 			"peak memory %.0f MiB; streaming after %.2f s, which is in the figure%s", p.rows,
@@ -102,6 +120,17 @@ func (b *bench) streaming(
 	_, f.Other, _ = other.rate(p.rows)
 	f.Ratio = f.Middle / f.Other
 	return f, nil
+}
+
+func (b *bench) against() string {
+	if len(b.compare) == 0 {
+		return "pg_recvlogical"
+	}
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(b.compare)) {
+		all = append(all, key+"="+b.compare[key])
+	}
+	return "with " + strings.Join(all, ", ")
 }
 
 // checked tells the report's reader that the records were held against the table.
@@ -187,49 +216,10 @@ func (b *bench) snapshot(ctx context.Context, p prepared) error {
 	return nil
 }
 
-// start measures from the start of a process to the first acknowledged event, and what the
-// connector uses while nothing happens.
-func (b *bench) start(ctx context.Context, p prepared, brokers []string, registry string) error {
-	idle := 10 * time.Second
-	if b.quick {
-		idle = 5 * time.Second
-	}
-	var s, idleness series
-	for range b.runs {
-		r, err := b.connect(ctx, p, func(j *job) {
-			j.Brokers, j.Registry = brokers, registry
-		})
-		if err != nil {
-			return err
-		}
-		s = append(s, r)
-	}
-	r, err := b.connect(ctx, p, func(j *job) {
-		j.Brokers, j.Registry, j.Idle = brokers, registry, idle
-	})
-	if err != nil {
-		return err
-	}
-	idleness = append(idleness, r)
-	f := Figure{
-		Name: "start", What: "from Run to the acknowledgement of a slot's first events", Unit: "s",
-		Target: 1, AtMost: true, Runs: s,
-	}
-	v := s.by(seconds)
-	f.Least, f.Middle, f.Most = v[0], s.median(seconds), v[len(v)-1]
-	b.add(f)
-	share := r.IdleCPU / idle.Seconds() * 100
-	b.add(Figure{
-		Name: "idle", What: "CPU of a connector to which nothing happens", Unit: "% of a core",
-		Least: share, Middle: share, Most: share, Target: 1, AtMost: true, Runs: idleness,
-	})
-	return nil
-}
-
 // memory passes one large transaction through a connector whose broker is in another process.
-func (b *bench) memory(ctx context.Context, p prepared, brokers []string, registry string) error {
+func (b *bench) memory(ctx context.Context, p prepared, on servers) error {
 	r, err := b.connect(ctx, p, func(j *job) {
-		j.Brokers, j.Registry = brokers, registry
+		j.Brokers, j.Registry = on.brokers, on.registry
 	})
 	if err != nil {
 		return err

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
 func main() {
@@ -23,9 +21,11 @@ func main() {
 			exit(child(os.Stdin, os.Stdout))
 		case "reader":
 			exit(reader(os.Stdin))
+		case "bare":
+			exit(bare(os.Stdin))
 		}
 	}
-	o := options{}
+	o := options{with: map[string]string{}, compare: map[string]string{}}
 	flag.BoolVar(&o.quick, "quick", false, "fewer rows, shapes and runs")
 	flag.IntVar(&o.runs, "runs", 0, "pairs of runs a figure; 0: 3 when quick, else 5")
 	flag.IntVar(&o.rows, "rows", 0, "rows of each shape; 0: the shape's own")
@@ -35,6 +35,9 @@ func main() {
 	flag.StringVar(&o.render, "render", "", "measure nothing: make the page of this JSON report")
 	flag.StringVar(&o.profile, "profile", "", "directory for the connector's CPU profiles")
 	flag.BoolVar(&o.peer, "peer", false, "the comparison with Debezium, and nothing else")
+	flag.Var(settings(o.with), "set", "setting of the connector, key=value; more than once")
+	flag.Var(settings(o.compare), "compare", "a connector with this key=value, more than once, "+
+		"instead of pg_recvlogical")
 	flag.StringVar(&o.gate, "gate", "", "fail when streaming is slower than this file allows")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,6 +58,21 @@ type options struct {
 	runs, rows                    int
 	only, json, markdown, profile string
 	render, gate                  string
+	with, compare                 map[string]string
+}
+
+// settings is a flag that is given once for each key=value.
+type settings map[string]string
+
+func (s settings) String() string { return "" }
+
+func (s settings) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("found %q, wanted key=value", text)
+	}
+	s[key] = value
+	return nil
 }
 
 func (o *options) wants(name string) bool {
@@ -72,6 +90,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	b := &bench{
 		dir: dir, quick: o.quick, runs: o.runs, profile: o.profile, checks: o.gate == "",
+		with: o.with, compare: o.compare,
 		report: &Report{
 			Commit: commit(), Date: time.Now().UTC().Format(time.DateOnly), Quick: o.quick,
 			Machine: machine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Load: load(),
@@ -220,52 +239,4 @@ func (b *bench) discard(ctx context.Context, p prepared) error {
 		return err
 	}
 	return b.pg.Exec(ctx, database, "DROP TABLE "+p.name)
-}
-
-// withBroker measures the figures whose broker is in this process, not in the connector's.
-func (b *bench) withBroker(ctx context.Context, o *options) (err error) {
-	if !o.wants("start") && !o.wants("memory") {
-		return nil
-	}
-	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, broker.Close()) }()
-	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, registry.Close()) }()
-	if o.wants("start") {
-		s := shapeOf("single")
-		s.name = "first"
-		p, err := prepare(ctx, b.pg, s, 10)
-		if err != nil {
-			return err
-		}
-		if err := b.start(ctx, p, broker.Addrs(), registry.URL); err != nil {
-			return fmt.Errorf("start: %w", err)
-		}
-		if err := b.discard(ctx, p); err != nil {
-			return err
-		}
-	}
-	if !o.wants("memory") {
-		return nil
-	}
-	s := shapeOf("stream")
-	rows := 5_000_000
-	if b.quick {
-		rows = 1_000_000
-	}
-	s.name, s.perTx = "large", rows
-	p, err := prepare(ctx, b.pg, s, rows)
-	if err != nil {
-		return err
-	}
-	if err := b.memory(ctx, p, broker.Addrs(), registry.URL); err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	return b.discard(ctx, p)
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
@@ -93,6 +95,23 @@ func withCopy(
 		err = drop
 	}
 	return err
+}
+
+// freshSlot runs f with the name of a slot of its own, in which one row of a shape waits, with that
+// key; it is dropped afterwards.
+func freshSlot(
+	ctx context.Context, pg *testenv.Postgres, s prepared, key int64, f func(slot string) error,
+) error {
+	slot, id := s.slot+"_fresh", strconv.FormatInt(key, 10)
+	if err := pg.Exec(ctx, database, fmt.Sprintf(
+		"SELECT pg_create_logical_replication_slot('%s', 'pgoutput')", slot)); err != nil {
+		return err
+	}
+	err := pg.Exec(ctx, database, fmt.Sprintf(s.insert, s.name, id, id))
+	if err == nil {
+		err = f(slot)
+	}
+	return errors.Join(err, dropSlot(ctx, pg, slot))
 }
 
 // dropSlot ends whoever still holds the slot, and drops it.
