@@ -38,7 +38,7 @@ type broker struct {
 	open      []*ktxn
 	producers []*producer
 	requests  []*request
-	stored    []byte // the newest committed record
+	stored    *offsets.Record // the newest committed record, as it was read back
 }
 
 // producer is the client of one session.
@@ -202,9 +202,13 @@ func (p *producer) commit() error {
 	for _, ev := range t.events {
 		b.w.truth.visible(ev)
 	}
-	before := b.stored
-	b.stored = t.record
-	b.w.truth.stored(before, t.record)
+	// Read once: nobody changes a record that was read.
+	r, err := offsets.UnmarshalRecord(t.record)
+	if err != nil {
+		return err
+	}
+	b.stored = r
+	b.w.truth.stored(r)
 	return nil
 }
 
@@ -227,7 +231,5 @@ func (b *broker) carryOut(i int, t *tape) {
 	}
 	r.done = true
 }
-
-func (b *broker) load() (*offsets.Record, error) { return offsets.UnmarshalRecord(b.stored) }
 
 func fenced(err error) bool { return errors.Is(err, offsets.ErrFenced) }

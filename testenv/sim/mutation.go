@@ -19,6 +19,9 @@ const (
 	Drop               Mutation = "drop"
 	Swap               Mutation = "swap"
 	SkipOnRestart      Mutation = "skip on restart"
+	GapIgnored         Mutation = "gap ignored"
+	PublicationIgnored Mutation = "publication not compared"
+	IdleRemoved        Mutation = "idle advance removed"
 )
 
 // offByOne is the record as an index that is off by one reads it.

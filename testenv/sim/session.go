@@ -299,9 +299,7 @@ func (s *session) fence() error {
 	s.writer = p
 	s.fenced = false
 	if s.w.is(ReadBeforeFence) {
-		if s.early, s.err = s.w.kafka.load(); s.err != nil {
-			return s.err
-		}
+		s.early = s.w.kafka.stored
 		s.p.until(nil)
 	}
 	err := s.call(p, func() error {

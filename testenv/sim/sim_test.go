@@ -99,6 +99,9 @@ func TestMutationsAreCaught(t *testing.T) {
 		Drop:               {CheckCovered, CheckOrder},
 		Swap:               {CheckCovered, CheckOrder, CheckRepeat, CheckTwice},
 		SkipOnRestart:      {CheckCovered, CheckOrder},
+		GapIgnored:         {CheckCovered, CheckLoss, CheckOrder},
+		PublicationIgnored: {CheckHole},
+		IdleRemoved:        {CheckStuck},
 	} {
 		t.Run(string(m), func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +113,7 @@ func TestMutationsAreCaught(t *testing.T) {
 				if !slices.Contains(checks, f.Violation.Check) {
 					t.Fatal(Minimise(seed, m, minimiseRuns))
 				}
-				t.Logf("seed %d: %s: %s", seed, f.Violation.Check, f.Violation.Text)
+				t.Logf("%s: seed %d: %s: %s", m, seed, f.Violation.Check, f.Violation.Text)
 				return
 			}
 			t.Error("no check finds it in 4000 seeds")

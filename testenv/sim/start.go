@@ -52,9 +52,7 @@ func (s *session) lookOnce(
 	s.p.until(nil)
 	in.Slot = pg.describeSlot()
 	s.p.until(nil)
-	if in.Stored, err = s.w.kafka.load(); err != nil {
-		return d, in, err
-	}
+	in.Stored = s.w.kafka.stored
 	if s.w.is(ReadBeforeFence) && self != 0 {
 		in.Stored = s.early
 	}
@@ -64,7 +62,14 @@ func (s *session) lookOnce(
 		s.p.until(nil)
 		in.Server.WALEnd = pg.end
 	}
-	return offsets.Decide(in), in, nil
+	if s.w.is(PublicationIgnored) && in.Stored.HasPosition() {
+		in.Publication = in.Stored.Publication
+	}
+	d = offsets.Decide(in)
+	if s.w.is(GapIgnored) && d.Gap != nil && d.Gap.Code == fault.SlotAhead {
+		d = offsets.Decision{Action: offsets.Resume, Start: in.Stored.LSN}
+	}
+	return d, in, nil
 }
 
 func (s *server) describeSlot() *offsets.SlotInfo {
@@ -209,7 +214,7 @@ func (s *session) watch() error {
 		s.p.until(nil)
 		changes := offsets.Compare(s.record.Publication, present,
 			func(id uint32, _ string) bool { return id < relid(elsewhere) }, nil)
-		if gaps := offsets.GapChanges(changes); len(gaps) > 0 {
+		if gaps := offsets.GapChanges(changes); len(gaps) > 0 && !s.w.is(PublicationIgnored) {
 			return offsets.PublicationFault("c", "s", &s.record, gaps)
 		}
 		if len(changes) == 0 {

@@ -160,6 +160,9 @@ func (s *session) keepalive(f capture.Frame) {
 		SinceChange: s.w.elapsed(s.lastChange), After: idleAfter,
 	}
 	in.From(s.tracker, s.positions)
+	if s.w.is(IdleRemoved) {
+		in.After = -1
+	}
 	switch {
 	case s.w.is(K2Removed):
 		in.Open = false

@@ -100,12 +100,7 @@ func (t *truth) visible(ev event) {
 }
 
 // stored takes a record that was committed to the offsets topic.
-func (t *truth) stored(_, value []byte) {
-	r, err := offsets.UnmarshalRecord(value)
-	if err != nil {
-		t.w.fail(CheckBackwards, "the stored record cannot be read: "+err.Error())
-		return
-	}
+func (t *truth) stored(r *offsets.Record) {
 	old := t.newest
 	t.newest = r
 	t.known = t.known || r.Publication != nil
