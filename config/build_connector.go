@@ -39,7 +39,8 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 		PublicationAutocreate: s.enum("publication.autocreate.mode"),
 		PublishViaRoot:        s.boolean("publish.via.partition.root"),
 
-		Tables: s.filter(),
+		Tables:  s.filter(),
+		Columns: s.columns(),
 
 		SnapshotMode:        s.enum("snapshot.mode"),
 		SnapshotLockTimeout: s.duration("snapshot.lock.timeout.ms"),
@@ -63,11 +64,14 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 		MoneyDigits:          s.moneyDigits(),
 		KeyTextColumns:       s.regexes("key.text.columns"),
 		MessageKeyColumns:    s.keyColumns(),
-		MessagePrefixes:      s.regexes("message.prefix.include.list"),
-		TopicCreation:        s.topicCreation(),
-		Producer:             s.producer(w.Kafka.Producer, "producer.override."),
-		MaxRetries:           int(s.integer("errors.max.retries")),
-		RetryDelayMax:        s.duration("errors.retry.delay.max.ms"),
+		Messages: MessageFilter{
+			Include: s.regexes("message.prefix.include.list"),
+			Exclude: s.regexes("message.prefix.exclude.list"),
+		},
+		TopicCreation: s.topicCreation(),
+		Producer:      s.producer(w.Kafka.Producer, "producer.override."),
+		MaxRetries:    int(s.integer("errors.max.retries")),
+		RetryDelayMax: s.duration("errors.retry.delay.max.ms"),
 	}
 	if c.SnapshotMode == "never" {
 		c.SnapshotMode = "no_data"
@@ -240,7 +244,7 @@ func splitStatements(text string) []string {
 }
 
 func (s *section) filter() Filter {
-	for _, level := range []string{"schema", "table"} {
+	for _, level := range []string{"schema", "table", "column", "message.prefix"} {
 		v, exclude := s.raw(level + ".exclude.list")
 		if exclude && s.has(level+".include.list") {
 			s.violate(level+".exclude.list", v.line, "", "",

@@ -88,7 +88,7 @@ func nameParts(key string) int {
 	switch {
 	case strings.HasPrefix(key, "schema."):
 		return 1
-	case key == "key.text.columns":
+	case key == "key.text.columns", strings.HasPrefix(key, "column."):
 		return 3
 	default:
 		return 2

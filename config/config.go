@@ -74,7 +74,8 @@ type Connector struct {
 	PublicationAutocreate string // filtered, disabled, all_tables, no_tables
 	PublishViaRoot        bool
 
-	Tables Filter // schema.include.list and the like; see Captured
+	Tables  Filter  // schema.include.list and the like; see Captured
+	Columns Columns // column.include.list and the like; see Rule
 
 	SnapshotMode        string // initial, no_data, initial_only
 	SnapshotLockTimeout time.Duration
@@ -102,11 +103,23 @@ type Connector struct {
 	MoneyDigits          int              // -1: ask the server
 	KeyTextColumns       []*regexp.Regexp // schema.table.column
 	MessageKeyColumns    []KeyColumns
-	MessagePrefixes      []*regexp.Regexp // message.prefix.include.list; empty: none captured
+	Messages             MessageFilter
 	TopicCreation        TopicCreation
 	Producer             Producer // worker's, overridden by producer.override.*
 	MaxRetries           int      // errors.max.retries; -1: for ever
 	RetryDelayMax        time.Duration
+}
+
+// MessageFilter says which logical messages are sent, by their prefixes: none where both lists are
+// empty.
+type MessageFilter struct{ Include, Exclude []*regexp.Regexp }
+
+// Wants reports whether a message with this prefix is sent.
+func (f *MessageFilter) Wants(prefix string) bool {
+	if len(f.Exclude) > 0 {
+		return !matchesAny(f.Exclude, prefix)
+	}
+	return matchesAny(f.Include, prefix)
 }
 
 // KeyColumns is one entry of message.key.columns.

@@ -1,8 +1,5 @@
 package config
 
-const noColumns = "columns cannot be left out or changed in this version: remove the key, and " +
-	"keep such tables out, or their topics away from those who must not see the column"
-
 // filterKeys choose tables, columns and messages.
 var filterKeys = []Key{
 	{
@@ -24,12 +21,44 @@ var filterKeys = []Key{
 		Name: "table.exclude.list", Scope: InConnector, Class: Supported, Type: Regexes,
 		Meaning: "Tables not to capture, as schema.table.",
 	},
-	notYet("column.include.list", "", "Columns to capture.", noColumns),
-	notYet("column.exclude.list", "", "Columns not to capture.", noColumns),
-	notYet("column.truncate.to.*.chars", "", "Columns to cut.", noColumns),
-	notYet("column.mask.with.*.chars", "", "Columns to replace by asterisks.", noColumns),
-	notYet("column.mask.hash.*.with.salt.*", "", "Columns to hash.", noColumns),
-	notYet("column.mask.hash.v2.*.with.salt.*", "", "Columns to hash.", noColumns),
+	{
+		Name: "column.include.list", Scope: InConnector, Class: Supported, Type: Regexes,
+		Meaning: "Columns to send, as schema.table.column; all without it. It counts for every " +
+			"captured table, and must hold the columns of each key. Not with column.exclude.list.",
+	},
+	{
+		Name: "column.exclude.list", Scope: InConnector, Class: Supported, Type: Regexes,
+		Meaning: "Columns not to send, as schema.table.column: they are in no event and no " +
+			"schema, and the snapshot does not read them. A column of the key cannot be left out.",
+	},
+	{
+		Name: "column.truncate.to.*.chars", Scope: InConnector, Class: Supported, Type: Regexes,
+		Meaning: "Columns, as schema.table.column, of which the star's number of characters is " +
+			"sent, in UTF-16 code units as Java counts. Columns whose field is not a string stay " +
+			"as they are.",
+	},
+	{
+		Name: "column.mask.with.*.chars", Scope: InConnector, Class: Supported, Type: Regexes,
+		Meaning: "Columns, as schema.table.column, whose every value, null too, is sent as the " +
+			"star's number of asterisks. Only columns whose field is a string, and none of a key. " +
+			"Of the keys that change a column, this one wins, then the hashes, then " +
+			"column.truncate.to.",
+	},
+	{
+		Name: "column.mask.hash.v2.*.with.salt.*", Scope: InConnector, Class: Supported,
+		Type: Regexes,
+		Meaning: "Columns, as schema.table.column, whose values are sent as the hexadecimal " +
+			"digits of a hash of salt and value, in key fields too; null stays null. The first " +
+			"star is MD5, SHA-1, SHA-224, SHA-256, SHA-384, SHA-512, SHA-512/224, SHA-512/256, " +
+			"SHA3-224, SHA3-256, SHA3-384 or SHA3-512; the second the salt, which may be a " +
+			"reference, ${env:NAME}. Only columns whose field is a string; char(n) and varchar(n) " +
+			"columns get n digits at most.",
+	},
+	{
+		Name: "column.mask.hash.*.with.salt.*", Scope: InConnector, Class: Supported, Type: Regexes,
+		Meaning: "The same with version 1 of Debezium's hashes, of the value as Java serializes " +
+			"it: only for topics that hold such hashes already.",
+	},
 	notYet("column.propagate.source.type", "", "Columns whose type is told in the schema.",
 		"every field has the property pg_type: remove the key, and read that"),
 	notYet("datatype.propagate.source.type", "", "Types to tell in the schema.",
@@ -62,11 +91,14 @@ var filterKeys = []Key{
 		Name: "message.prefix.include.list", Scope: InConnector, Class: Supported, Type: Regexes,
 		Theirs: "all",
 		Meaning: "Prefixes of logical messages (pg_logical_emit_message) to send, as op m, to " +
-			"PREFIX.message; none without it.",
+			"PREFIX.message; none without it and without message.prefix.exclude.list.",
 		Why: "other applications' messages are theirs until somebody asks for them",
 	},
-	notYet("message.prefix.exclude.list", "", "Logical messages not to send.",
-		"none are sent without message.prefix.include.list: name there those to send"),
+	{
+		Name: "message.prefix.exclude.list", Scope: InConnector, Class: Supported, Type: Regexes,
+		Meaning: "Prefixes of logical messages not to send; all others are sent. Not with " +
+			"message.prefix.include.list. Tidemark's own messages are never sent.",
+	},
 }
 
 // snapshotKeys are about the first snapshot.

@@ -142,8 +142,6 @@ func TestOneViolationEach(t *testing.T) {
 		c("reselect.unavailable.values: true", `reselect.unavailable.values: found "true"; `+
 			"refused: not in this version: such values are null with the column state "+
 			"UNAVAILABLE; set false, or give the table REPLICA IDENTITY FULL"),
-		c("column.mask.with.3.chars: a.b.c", `column.mask.with.3.chars: found "a.b.c"; refused: `+
-			noColumns),
 		c("value.converter: org.apache.kafka.connect.json.JsonConverter", "value.converter: found "+
 			`"org.apache.kafka.connect.json.JsonConverter"; refused: `+converterFix),
 		c("errors.tolerance: all", `errors.tolerance: found "all"; refused: leaving out an event `+

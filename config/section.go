@@ -29,6 +29,7 @@ type value struct {
 	isList     bool
 	referenced bool // holds what a reference brought in, so it is never shown
 	line       int
+	name       string // the key's name, of a key that has a salt in it: references resolved
 }
 
 // entries returns the value as a list.
@@ -108,6 +109,12 @@ func (s *section) settle(r resolver, worker *section) {
 func (s *section) take(r resolver, p pair) {
 	v := value{line: p.line}
 	var err error
+	if strings.HasPrefix(p.key, hashPrefix) {
+		if v.name, _, err = r.resolve(p.key); err != nil {
+			s.violate(p.key, p.line, "", "", err.Error())
+			return
+		}
+	}
 	switch p.value.kind {
 	case scalar:
 		v.text, v.referenced, err = r.resolve(p.value.text)

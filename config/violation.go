@@ -91,9 +91,16 @@ type report struct {
 	files      []string // in the order they were given
 }
 
-func (r *report) violate(v Violation) { r.violations = append(r.violations, v) }
+// Whatever is wrong with a key that has a salt in its name, the name is not repeated whole.
+func (r *report) violate(v Violation) {
+	v.Key = withoutSalt(v.Key)
+	r.violations = append(r.violations, v)
+}
 
-func (r *report) warn(w Warning) { r.warnings = append(r.warnings, w) }
+func (r *report) warn(w Warning) {
+	w.Key = withoutSalt(w.Key)
+	r.warnings = append(r.warnings, w)
+}
 
 // sort brings violations and warnings into the order of the files and their lines.
 func (r *report) sort() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/connector/source"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/internal/pgdial"
@@ -38,18 +39,27 @@ func (s *session) capturedRule(
 	}, nil
 }
 
-// captured picks the tables that the rules capture and a publication would announce under their
+// announced picks the tables that the rules capture and a publication would announce under their
 // own names: roots where it publishes by root, leaves where it does not.
+func announced(
+	cfg *config.Connector, rows []catalog.TableRow, viaRoot bool,
+) (out []catalog.TableRow) {
+	for _, r := range rows {
+		own := !r.Partition
+		if !viaRoot {
+			own = !r.Partitioned
+		}
+		if own && cfg.Tables.Captured(r.Schema, r.Name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// captured leaves out of those what a publication does not take.
 func (s *session) captured(rows []catalog.TableRow, viaRoot bool) []catalog.TableRow {
 	var out []catalog.TableRow
-	for _, r := range rows {
-		announced := !r.Partition
-		if !viaRoot {
-			announced = !r.Partitioned
-		}
-		if !announced || !s.cfg.Tables.Captured(r.Schema, r.Name) {
-			continue
-		}
+	for _, r := range announced(s.cfg, rows, viaRoot) {
 		if r.Unlogged { // a publication takes none: their changes are not in the log
 			s.finding("unlogged/"+r.Schema+"."+r.Name,
 				"table "+r.Schema+"."+r.Name+" is UNLOGGED: its changes cannot be captured")

@@ -269,7 +269,9 @@ func (s *session) readTable(
 	}
 	defer over()
 	said := began
-	rows, err := r.Read(ctx, snapshot.Table{Relation: p.Relation, Filter: p.RowFilter},
+	rows, err := r.Read(ctx, snapshot.Table{
+		Relation: p.Relation, Filter: p.RowFilter, Omits: t.compiled.Omits,
+	},
 		func(row schema.Tuple) error {
 			n := s.progress.rows.Add(1)
 			if n%1024 == 0 && time.Since(said) > 10*time.Second {

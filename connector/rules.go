@@ -30,10 +30,33 @@ func EncoderOptions(
 			}
 			return nil
 		},
+		Columns: func(schema, table, column string) envelope.ColumnRule {
+			return columnRule(&cfg.Columns, schema, table, column)
+		},
 		BeforeRequired: func(schema, table string) bool {
 			return matches(cfg.BeforeImageRequired, schema+"."+table)
 		},
 	}
+}
+
+// columnRule turns what the configuration says of a column into the encoder's terms.
+func columnRule(c *config.Columns, namespace, table, column string) envelope.ColumnRule {
+	sent, m, key := c.Rule(namespace, table, column)
+	rule := envelope.ColumnRule{Out: !sent, Key: key}
+	if m == nil {
+		return rule
+	}
+	rule.Mask = &schema.Mask{
+		Kind: schema.MaskTruncate, Length: m.Length, New: m.Hash, Salt: []byte(m.Salt.Reveal()),
+		Java: m.Java,
+	}
+	switch {
+	case m.Stars:
+		rule.Mask.Kind = schema.MaskStars
+	case m.Hash != nil:
+		rule.Mask.Kind = schema.MaskHash
+	}
+	return rule
 }
 
 func matches(list []*regexp.Regexp, name string) bool {

@@ -19,6 +19,9 @@ const maxLooks = 10
 // start evaluates the start-up matrix, makes what a fresh start needs, begins to stream, fences
 // earlier writers, and evaluates the matrix again before the first frame (4-algorithms 4 and 5).
 func (s *session) start(ctx context.Context) error {
+	if err := s.checkColumns(ctx); err != nil {
+		return err
+	}
 	var err error
 	if s.rep, err = s.dialReplication(ctx); err != nil {
 		return err

@@ -168,7 +168,7 @@ func (s *session) hand(ctx context.Context, ev *decode.Event) error {
 }
 
 // message takes a logical message: our own heartbeat, or another application's, which is progress
-// only unless message.prefix.include.list asks for it.
+// only unless message.prefix.include.list or its sibling asks for it.
 func (s *session) message(ctx context.Context, ev *decode.Event) error {
 	if bytes.HasPrefix(ev.Prefix, []byte("tidemark.")) {
 		if string(ev.Prefix) == offsets.HeartbeatPrefix {
@@ -176,7 +176,7 @@ func (s *session) message(ctx context.Context, ev *decode.Event) error {
 		}
 		return nil
 	}
-	if !s.wantsMessage(string(ev.Prefix)) {
+	if !s.cfg.Messages.Wants(string(ev.Prefix)) {
 		return nil
 	}
 	s.beforeWait() // the registry may be asked
@@ -205,15 +205,6 @@ type single struct {
 
 func (a *single) Add(n int)      { a.tx = a.tracker.BeginSingle(n) }
 func (a *single) Done(err error) { a.tx.Done(err) }
-
-func (s *session) wantsMessage(prefix string) bool {
-	for _, re := range s.cfg.MessagePrefixes {
-		if re.MatchString(prefix) {
-			return true
-		}
-	}
-	return false
-}
 
 // keepalive may move the position of a stream in which nothing happens: conditions K1 to K8.
 func (s *session) keepalive(f capture.Frame) {

@@ -107,6 +107,9 @@ func valueSchema(namespace string, cols []column, key []keyColumn, extra ...avro
 ) {
 	values := make([]avroField, 0, len(cols))
 	for i := range cols {
+		if cols[i].rule.Out {
+			continue
+		}
 		f := optional(cols[i].field, cols[i].avro)
 		f.PGType = cols[i].pgType
 		values = append(values, f)

@@ -86,7 +86,7 @@ func (e *Encoder) primaryKey(t *Table, info schema.TableInfo) {
 func (e *Encoder) addKey(t *Table, i int, types schema.TypeSource) {
 	c := &t.columns[i]
 	c.identity = true
-	k := keyColumn{column: i, name: c.name, field: c.field, avro: c.avro, append: c.append}
+	k := keyColumn{column: i, name: c.name, field: c.field, avro: c.avro, append: c.plain}
 	if e.o.KeyText(t.Relation.Namespace, t.Relation.Name, c.name) {
 		text := schema.TextType(t.Relation.Columns[i], types)
 		k.avro, k.append = text.Avro, text.Append

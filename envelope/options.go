@@ -29,6 +29,8 @@ type Options struct {
 	// KeyColumns returns message.key.columns of a table, in the order of the key; none is the
 	// replica identity.
 	KeyColumns func(schema, table string) []string
+	// Columns says what becomes of a column.
+	Columns func(schema, table, column string) ColumnRule
 	// BeforeRequired says of a table that an UPDATE or DELETE without a full old row is a fault.
 	BeforeRequired func(schema, table string) bool
 	// Now returns the time of processing in microseconds since the Unix epoch.
@@ -47,6 +49,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.KeyColumns == nil {
 		o.KeyColumns = func(_, _ string) []string { return nil }
+	}
+	if o.Columns == nil {
+		o.Columns = func(_, _, _ string) ColumnRule { return ColumnRule{} }
 	}
 	if o.BeforeRequired == nil {
 		o.BeforeRequired = func(_, _ string) bool { return false }

@@ -21,6 +21,9 @@ type Table struct {
 	KeyColumns []string
 	// KeyReason says in words for a person why the key is what it is.
 	KeyReason string
+	// Out and Masked are the columns that are left out, and those whose values are changed.
+	Out    []string
+	Masked []MaskedColumn
 
 	columns []column
 	key     []keyColumn
@@ -44,7 +47,10 @@ type column struct {
 	pgType   string
 	avro     any
 	append   func(dst, text []byte) ([]byte, error)
-	identity bool // the old tuple of a change carries it also when that is tagged K
+	identity bool              // the old tuple of a change carries it also when that is tagged K
+	plain    schema.AppendFunc // append without a mask
+	rule     ColumnRule
+	fixed    []byte // branch and body that stand in every value's place; nil: none
 }
 
 // keyColumn is a column of Key and BeforeKey.
@@ -61,7 +67,8 @@ const maxTopicLength = 249
 
 // Compile makes the Table of a relation version. It does no I/O. It fails with a fault:
 // topics_collide for a topic name that Kafka does not take, replica_identity_unusable when
-// message.key.columns cannot be had from every change.
+// message.key.columns cannot be had from every change, config_invalid when a column cannot be left
+// out or masked.
 func (e *Encoder) Compile(rel *schema.Relation, info schema.TableInfo) (*Table, error) {
 	t := &Table{
 		Relation:       rel,
@@ -78,16 +85,19 @@ func (e *Encoder) Compile(rel *schema.Relation, info schema.TableInfo) (*Table, 
 			"choose a shorter topic.prefix or exclude the table")
 	}
 	for _, c := range rel.Columns {
-		typ := schema.Resolve(c, info.Types, e.o.Types)
-		field := schema.FieldName(c.Name)
-		t.columns = append(t.columns, column{
-			name: c.Name, field: field, label: appendString(nil, field),
-			pgType: typ.PGName, avro: typ.Avro, append: typ.Append,
-			identity: c.Key && rel.Identity != schema.IdentityFull,
-		})
+		made, err := e.column(t, c, info.Types)
+		if err != nil {
+			return nil, err
+		}
+		t.columns = append(t.columns, made)
 	}
 	if err := e.decideKey(t, info); err != nil {
 		return nil, err
+	}
+	for i := range t.key {
+		if err := t.maskKey(&t.key[i], info.Types); err != nil {
+			return nil, err
+		}
 	}
 	return t, t.buildSchemas()
 }

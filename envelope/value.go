@@ -93,6 +93,13 @@ func (e *Encoder) appendRow(dst []byte, t *Table, row schema.Tuple, ev *event, s
 	dst = append(dst, branchValue)
 	for i := range t.columns {
 		c := &t.columns[i]
+		if c.rule.Out {
+			continue
+		}
+		if c.fixed != nil {
+			dst = append(dst, c.fixed...)
+			continue
+		}
 		d := row[i]
 		if s == sideAfter && (c.identity || ev.fillAll) {
 			d = filled(d, ev.fill, i)
@@ -143,7 +150,7 @@ func (e *Encoder) appendStates(dst []byte) []byte {
 		dst = append(dst, s.column.label...)
 		dst = binary.AppendVarint(dst, int64(s.kind))
 		switch {
-		case s.kind != stateUnrepresentable:
+		case s.kind != stateUnrepresentable, s.column.rule.Mask != nil:
 			dst = append(dst, branchNull)
 		case utf8.Valid(s.text):
 			dst = appendBytes(append(dst, branchValue), s.text)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/connector"
 	"github.com/tidemark-cdc/tidemark/connector/preflight"
 )
 
@@ -41,7 +42,9 @@ func runChecks(
 	status := 0
 	reports := []*preflight.Report{}
 	for i, c := range connectors {
-		report, err := preflight.Run(cmd.Context(), preflight.Options{Connector: c, Worker: worker})
+		report, err := preflight.Run(cmd.Context(), preflight.Options{
+			Connector: c, Worker: worker, Columns: connector.CheckColumns,
+		})
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +71,8 @@ type explainedTable struct {
 	Published   bool              `json:"published"`
 	RowFilter   string            `json:"row_filter,omitempty"`
 	Columns     []string          `json:"columns"`
+	LeftOut     []string          `json:"columns_left_out,omitempty"`
+	Masked      map[string]string `json:"columns_masked,omitempty"` // by the key that says so
 	KeySchema   json.RawMessage   `json:"key_schema,omitempty"`
 	ValueSchema json.RawMessage   `json:"value_schema,omitempty"`
 	Problem     string            `json:"problem,omitempty"`
@@ -232,6 +236,7 @@ func (x *explainer) table(
 	}
 	t.Topic, t.KeyReason = compiled.Topic, compiled.KeyReason
 	t.Key = append(t.Key, compiled.KeyColumns...)
+	t.setColumns(compiled)
 	if x.schemas {
 		t.ValueSchema = json.RawMessage(compiled.ValueSchema)
 		if compiled.HasKey() {
@@ -249,6 +254,20 @@ func (x *explainer) table(
 		t.Problem = err.Error()
 	}
 	return t, err
+}
+
+// setColumns tells columns that are sent as they are from those that are not.
+func (t *explainedTable) setColumns(compiled *envelope.Table) {
+	t.LeftOut = compiled.Out
+	t.Columns = slices.DeleteFunc(t.Columns, func(c string) bool {
+		return slices.Contains(compiled.Out, c)
+	})
+	for _, m := range compiled.Masked {
+		if t.Masked == nil {
+			t.Masked = map[string]string{}
+		}
+		t.Masked[m.Name] = m.Key
+	}
 }
 
 func identityText(row catalog.TableRow) string {
@@ -319,6 +338,12 @@ func (t *explainedTable) print(b *bytes.Buffer, publicationExists bool) {
 			t.BeforeImage["update"], t.BeforeImage["key_change"], t.BeforeImage["delete"]))
 	}
 	line("columns", strings.Join(t.Columns, ", "))
+	if len(t.LeftOut) > 0 {
+		line("left out", strings.Join(t.LeftOut, ", "))
+	}
+	for _, c := range slices.Sorted(maps.Keys(t.Masked)) {
+		line("masked", c+": "+t.Masked[c])
+	}
 	if publicationExists && !t.Published {
 		line("publication", "not in it yet")
 	}

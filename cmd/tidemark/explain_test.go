@@ -153,6 +153,37 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// Columns that are left out or masked are told, the salt is not; a rule that harms a key is the
+// table's problem, and a finding of check.
+func TestExplainAndCheckKnowColumns(t *testing.T) {
+	pg := commandServer(t)
+	file := commandConfig(t, pg, `    table.include.list: public.parts, public.audit
+    column.exclude.list: public.audit.at
+    column.mask.hash.v2.SHA-256.with.salt.pepper: public.(parts.code|audit.note)
+    column.mask.with.3.chars: public.audit.nowhere
+`)
+	status, out, _ := command(t, "explain", "-c", file)
+	if status != 0 || strings.Contains(out, "pepper") || !strings.Contains(out,
+		"  columns        note\n  left out       at\n"+
+			"  masked         note: column.mask.hash.v2.SHA-256.with.salt.****\n") ||
+		!strings.Contains(out, "  masked         code: column.mask.hash.v2.SHA-256.with.salt.****\n") {
+		t.Errorf("exit %d\n%s", status, out)
+	}
+	_, out, _ = command(t, "check", "-c", file)
+	if !strings.Contains(out, "public.audit.nowhere") || !strings.Contains(out,
+		"matches no column, in column.mask.with.3.chars") || strings.Contains(out, "pepper") {
+		t.Errorf("check\n%s", out)
+	}
+	file = commandConfig(t, pg, "    column.exclude.list: .*code\n    table.include.list: .*parts\n")
+	const want = "column.exclude.list leaves out key column public.parts.code"
+	if status, out, _ = command(t, "explain", "-c", file); status != 2 || !strings.Contains(out, want) {
+		t.Errorf("exit %d, want 2\n%s", status, out)
+	}
+	if _, out, _ = command(t, "check", "-c", file); !strings.Contains(out, want) {
+		t.Errorf("check\n%s", out)
+	}
+}
+
 func TestExplainNamesTheServerThatIsAway(t *testing.T) {
 	file := commandConfig(t, &testenv.Postgres{Host: "127.0.0.1", Port: 1, User: "u"}, "")
 	status, out, errs := command(t, "explain", "-c", file)

@@ -197,6 +197,10 @@ var checks = []check{
 		"the publication is older than the slot", slotCatalog, checkPublicationAge,
 	},
 	{
+		"columns", areaCatalog, Error, fault.ConfigInvalid,
+		"columns can be left out and masked as configured", catalog, checkColumns,
+	},
+	{
 		"table_key", areaCatalog, Warning, noCode,
 		"every captured table has a key", catalog, checkKeys,
 	},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
+	schemacatalog "github.com/tidemark-cdc/tidemark/schema/catalog"
 	"github.com/tidemark-cdc/tidemark/schema/registry"
 )
 
@@ -23,7 +24,14 @@ type Options struct {
 	Connector *config.Connector
 	Worker    config.Worker
 	Timeout   time.Duration // of one check; 0 is 15 seconds
+	Columns   ColumnCheck   // nil: columns are not checked
 }
+
+// ColumnCheck holds the keys about columns against the captured tables; connector.CheckColumns.
+type ColumnCheck func(
+	ctx context.Context, cat *schemacatalog.Catalog, cfg *config.Connector, publication string,
+	viaRoot bool,
+) (faults []error, unmatched [][2]string, err error)
 
 // Run makes every check of the table and reports what it found. It changes nothing anywhere. A
 // server that cannot be reached is a finding; the error is for a context that ended.
@@ -31,7 +39,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	p := &probe{cfg: o.Connector, worker: o.Worker, timeout: o.Timeout}
+	p := &probe{cfg: o.Connector, worker: o.Worker, timeout: o.Timeout, columns: o.Columns}
 	p.away = map[need]string{}
 	defer p.close()
 	report := &Report{Connector: o.Connector.Name, Passed: true, Findings: []Finding{}}
@@ -64,6 +72,7 @@ type probe struct {
 	cfg     *config.Connector
 	worker  config.Worker
 	timeout time.Duration
+	columns ColumnCheck
 	away    map[need]string // why something that is needed is not there
 
 	conn        *pgx.Conn

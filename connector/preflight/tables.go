@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-cdc/tidemark/internal/pgdial"
+	schemacatalog "github.com/tidemark-cdc/tidemark/schema/catalog"
 )
 
 // checkCatalog reads relations and publication, and decides which tables are captured.
@@ -73,6 +74,31 @@ func checkIncludeEntries(_ context.Context, p *probe, o *outcome) error {
 			"correct the entry or take it out of the include list")
 	}
 	o.ok("every entry matches a table")
+	return nil
+}
+
+func checkColumns(ctx context.Context, p *probe, o *outcome) error {
+	if p.columns == nil || p.cfg.Columns.IsZero() {
+		o.ok("every column is sent as it is")
+		return nil
+	}
+	publication := ""
+	if p.publication != nil {
+		publication = p.cfg.Publication
+	}
+	faults, unmatched, err := p.columns(ctx, schemacatalog.New(p.conn), p.cfg, publication, p.viaRoot())
+	if err != nil {
+		return err
+	}
+	for _, err := range faults {
+		found, wanted, fix := describe(err)
+		o.fail("", found, wanted, fix)
+	}
+	for _, entry := range unmatched {
+		o.failAs(Warning, entry[1], "matches no column, in "+entry[0], "a column of a captured table",
+			"correct the entry or take it out of the list")
+	}
+	o.ok("every entry matches a column, and no key is harmed")
 	return nil
 }
 

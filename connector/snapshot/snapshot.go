@@ -40,6 +40,9 @@ var ErrGone = errors.New("the table was dropped after the snapshot was taken")
 type Table struct {
 	Relation *schema.Relation
 	Filter   string // SQL condition, as pg_publication_tables prints it
+	// Omits says of a column, by its index, that nobody wants it: it is not read, and null. nil
+	// omits none.
+	Omits func(i int) bool
 }
 
 // Reader is one REPEATABLE READ transaction on a connection of its own. It is not safe for
@@ -215,6 +218,10 @@ func (r *Reader) copy(
 	for i, c := range t.Relation.Columns {
 		if i > 0 {
 			sql.WriteString(", ")
+		}
+		if t.Omits != nil && t.Omits(i) {
+			sql.WriteString("NULL")
+			continue
 		}
 		sql.WriteString(pgx.Identifier{c.Name}.Sanitize())
 	}
