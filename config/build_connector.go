@@ -54,6 +54,7 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 		StatusInterval:       s.duration("status.update.interval.ms"),
 		MaxQueueBytes:        s.integer("max.queue.bytes"),
 		BeforeImageRequired:  s.regexes("before.image.required"),
+		ReselectUnavailable:  s.boolean("reselect.unavailable.values"),
 		ValueUnrepresentable: s.enum("value.unrepresentable"),
 		SchemaLogicalChange:  s.enum("schema.logical.change"),
 		TombstonesOnDelete:   s.boolean("tombstones.on.delete"),

@@ -91,7 +91,7 @@ type Connector struct {
 	CatalogCheck         time.Duration
 	StatusInterval       time.Duration
 	MaxQueueBytes        int64
-	ReselectUnavailable  bool // always false until re-reading is built
+	ReselectUnavailable  bool
 	BeforeImageRequired  []*regexp.Regexp
 	ValueUnrepresentable string // flag, fail
 	SchemaLogicalChange  string // warn, fail

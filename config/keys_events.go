@@ -29,13 +29,14 @@ var valueKeys = []Key{
 			"metric and on the topic PREFIX.tidemark-events; fail stops before the first such event.",
 	},
 	{
-		Name: "reselect.unavailable.values", Scope: InConnector, Class: Refused, Type: Boolean,
-		Theirs: "true", Same: []string{"false"}, Default: "false", Later: true,
-		Meaning: "Whether to re-read a row whose unchanged TOAST values the log did not carry.",
-		Why: "not in this version: such values are null with the column state UNAVAILABLE; " +
-			"set false, or give the table REPLICA IDENTITY FULL",
+		Name: "reselect.unavailable.values", Scope: InConnector, Class: Supported, Type: Boolean,
+		Theirs: "true", Default: "true",
+		Meaning: "Whether to re-read a row whose unchanged TOAST values the log did not carry; " +
+			"without it, and where a row cannot be had any more, they are null with the column state " +
+			"UNAVAILABLE.",
 	},
-	later("reselect.*", "", "Options of re-reading.", "nothing is re-read in this version"),
+	ignored(InConnector, "reselect.*", "", "Other options of re-reading.",
+		"rows are re-read by the replica identity, for values that the log did not carry only"),
 	refused("time.precision.mode", "adaptive", "Units of date and time types.",
 		"every time is in microseconds with an Avro logical type: set microseconds or remove "+
 			"the key, and look at consumers of timestamp(0) to timestamp(3)", "microseconds"),

@@ -139,9 +139,6 @@ func TestOneViolationEach(t *testing.T) {
 		c("exactly.once.support: always", `exactly.once.support: found "always", wanted disabled, `+
 			"requested or required"),
 		c("on.slot.gap: repair", `on.slot.gap: found "repair", wanted fail or resnapshot`),
-		c("reselect.unavailable.values: true", `reselect.unavailable.values: found "true"; `+
-			"refused: not in this version: such values are null with the column state "+
-			"UNAVAILABLE; set false, or give the table REPLICA IDENTITY FULL"),
 		c("value.converter: org.apache.kafka.connect.json.JsonConverter", "value.converter: found "+
 			`"org.apache.kafka.connect.json.JsonConverter"; refused: `+converterFix),
 		c("errors.tolerance: all", `errors.tolerance: found "all"; refused: leaving out an event `+

@@ -12,6 +12,7 @@ import (
 // notices (broken_on.go); nothing otherwise.
 type saboteur struct{}
 
+func (saboteur) decoded(*decode.Event)                                     {}
 func (saboteur) row(*session, *decode.Event) (drop bool)                   { return false }
 func (saboteur) records(_ *session, r []envelope.Record) []envelope.Record { return r }
 func (saboteur) commit(*session)                                           {}

@@ -33,20 +33,26 @@ type saboteur struct {
 
 func is(fault string) bool { return os.Getenv("TIDEMARK_FAULT") == fault }
 
+// decoded sees each event before anything else does.
+func (*saboteur) decoded(ev *decode.Event) {
+	if !is(faultAbsentNull) {
+		return
+	}
+	for i := range ev.New {
+		if ev.New[i].Kind == schema.DatumUnchanged {
+			ev.New[i] = schema.Datum{Kind: schema.DatumNull}
+		}
+	}
+}
+
 // row sees each row of a captured table, and says whether it is left out.
-func (b *saboteur) row(s *session, ev *decode.Event) (drop bool) {
+func (b *saboteur) row(s *session, _ *decode.Event) (drop bool) {
 	b.rows++
 	switch {
 	case is(faultDrop):
 		return b.rows%97 == 0
 	case is(faultSkipOnRestart):
 		return s.record.Epoch > 1 && b.rows <= skippedRows
-	case is(faultAbsentNull):
-		for i := range ev.New {
-			if ev.New[i].Kind == schema.DatumUnchanged {
-				ev.New[i] = schema.Datum{Kind: schema.DatumNull}
-			}
-		}
 	}
 	return false
 }

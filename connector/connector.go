@@ -30,8 +30,9 @@ type Connector struct {
 	log      *slog.Logger
 	metrics  *metrics.Connector
 	version  string
-	instance string // tells this process's sessions and heartbeats from an earlier one's
-	gap      error  // what ended the last session, when the next one is to repair it; Run's own
+	instance string          // tells this process's sessions and heartbeats from an earlier one's
+	unlogged map[string]bool // tables whose updates leave values out; the running keeper's
+	gap      error           // what ended the last session, when the next one is to repair it; Run's own
 
 	// welcome: the brokers have taken a login of this process.
 	welcome atomic.Bool
@@ -48,7 +49,7 @@ func New(cfg *config.Connector, w config.Worker, d Deps) *Connector {
 	_, _ = rand.Read(id) // never fails (crypto/rand)
 	return &Connector{
 		cfg: cfg, worker: w, log: d.Log, metrics: d.Metrics, version: d.Version,
-		instance: hex.EncodeToString(id), state: StateStarting,
+		instance: hex.EncodeToString(id), state: StateStarting, unlogged: map[string]bool{},
 	}
 }
 

@@ -22,6 +22,10 @@
 // the offsets topic, and only when the broker has confirmed that write does capture report it to
 // the slot.
 //
+// A row whose change left values out of the log (unchanged TOAST) is completed before it is encoded:
+// reread.go holds it, and what comes behind it, while connector/reselect reads rows by identity on
+// a connection of its own.
+//
 // # A session
 //
 // Everything between a connect and the loss of a connection is a session (session.go). It is

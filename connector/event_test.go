@@ -81,7 +81,7 @@ func row(v any) map[string]any {
 //	op IMAGE key {after} before{...} old{before_key}
 //
 // Columns are in the order of their names; "-" is null, "?" is flagged UNAVAILABLE, "!text"
-// UNREPRESENTABLE; a long string is shown by its length. A tombstone is "x".
+// UNREPRESENTABLE, "~" is in front of what is RESELECTED; a long string is shown by its length. A tombstone is "x".
 func (e event) String() string {
 	key := "-"
 	if k, ok := e.key.(map[string]any); ok {
@@ -93,11 +93,15 @@ func (e event) String() string {
 	states := map[string]map[string]string{"AFTER": {}, "BEFORE": {}}
 	for _, s := range e.value["column_states"].([]any) {
 		m := s.(map[string]any)
-		text := "?"
-		if m["state"] == "UNREPRESENTABLE" {
-			text = fmt.Sprint("!", inner(m["text"]))
+		of, column := states[m["image"].(string)], m["column"].(string)
+		switch m["state"] {
+		case "UNREPRESENTABLE":
+			of[column] += fmt.Sprint("!", inner(m["text"]))
+		case "RESELECTED":
+			of[column] += "~"
+		default:
+			of[column] += "?"
 		}
-		states[m["image"].(string)][m["column"].(string)] = text
 	}
 	out := fmt.Sprintf("%s %s %s", e.op(), e.value["before_image"], key)
 	if m := row(e.value["after"]); m != nil {
@@ -117,14 +121,18 @@ func fields(m map[string]any, states map[string]string) string {
 	for name, v := range m {
 		text := fmt.Sprint(inner(v))
 		switch {
-		case states[name] != "" && v == nil:
-			text = states[name]
-		case states[name] != "":
-			text = "flagged but not null: " + text
 		case v == nil:
 			text = "-"
 		case len(text) > 40:
 			text = fmt.Sprintf("<%d>", len(text))
+		}
+		switch state := states[name]; {
+		case state == "~":
+			text = "~" + text
+		case state != "" && v == nil:
+			text = state
+		case state != "":
+			text = "flagged but not null: " + text
 		}
 		parts = append(parts, name+":"+text)
 	}

@@ -66,6 +66,16 @@ func (e *exactly) skip(ev *decode.Event) (bool, error) {
 	return e.part.Skip(ev.Index, ev.LSN)
 }
 
+// sent reports whether a row message was sent by an earlier session; it changes nothing.
+func (e *exactly) sent(ev *decode.Event) bool {
+	if e == nil {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.part.Cut.Done(ev.Tx.FinalLSN, ev.Index)
+}
+
 // rowMessage reports whether an event counts in its transaction (decode.Event.Index).
 func rowMessage(ev *decode.Event) bool {
 	switch ev.Kind {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connector/metrics"
 	"github.com/tidemark-cdc/tidemark/connector/source"
+	"github.com/tidemark-cdc/tidemark/envelope"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
 )
@@ -155,13 +156,28 @@ func (s *session) sampleValues() {
 		if before == t {
 			continue
 		}
-		if t.Unavailable > 0 && before.Unavailable == 0 {
-			s.log.Warn("unchanged TOAST values were not in the log; events say UNAVAILABLE", "table", name,
-				"fix", "ALTER TABLE "+source.QuoteTable(t.Schema, t.Table)+" REPLICA IDENTITY FULL")
-		}
+		s.c.warnUnlogged(t)
 		counters := s.metrics.Table(name)
 		counters.Unavailable(int(t.Unavailable - before.Unavailable))
+		counters.Reselected(int(t.Reselected - before.Reselected))
 		counters.Unrepresentable(int(t.Unrepresentable - before.Unrepresentable))
 		s.values[name] = t
 	}
+}
+
+// warnUnlogged says once a table, for as long as the process lives, that updates leave values out of
+// the log, and what would avoid it.
+func (c *Connector) warnUnlogged(t envelope.TableStats) {
+	name := source.QuoteTable(t.Schema, t.Table)
+	if t.Unavailable+t.Reselected == 0 || c.unlogged[name] {
+		return
+	}
+	c.unlogged[name] = true
+	become := "events say UNAVAILABLE"
+	if c.cfg.ReselectUnavailable {
+		become = "they are read again from the table, and may be newer than their change (RESELECTED)"
+	}
+	c.log.Warn("unchanged TOAST values were not in the log; "+become, "table", t.Schema+"."+t.Table,
+		"fix", "ALTER TABLE "+name+" REPLICA IDENTITY FULL logs them; ALTER COLUMN ... SET STORAGE "+
+			"MAIN keeps those in the row that fit into it")
 }

@@ -57,6 +57,7 @@ type session struct {
 	decoder    *decode.Session
 	enc        *envelope.Encoder
 	tables     *tables
+	reread     *reread // nil: nothing is read again
 	records    []envelope.Record
 	tx         *offsets.Tx // the transaction that is open in the stream
 	clock      clock
@@ -228,6 +229,10 @@ func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) erro
 		producer: s.producer, viaRoot: viaRoot, byOID: map[uint32]*table{},
 		leafNotFull: map[uint32]bool{}, unmatched: map[string]int64{},
 		written: map[string]string{}, announce: s.announceSchemaChange,
+	}
+	if s.cfg.ReselectUnavailable {
+		s.reread = newReread(s)
+		s.onClose(s.reread.close)
 	}
 	return nil
 }

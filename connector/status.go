@@ -11,6 +11,8 @@ import (
 const (
 	// stalledAfter is how long records may wait for the broker without one being confirmed.
 	stalledAfter = 5 * time.Second
+	// askingAfter is how long the stream may wait for rows that are read again.
+	askingAfter = time.Second
 )
 
 // status adds what the running session knows to a connector's status: findings, positions, ages.
@@ -48,8 +50,10 @@ func (s *session) status(out *worker.Status) {
 			"the brokers have confirmed nothing for %s; reading pauses when max.queue.bytes is full",
 			stalled.Round(time.Second)))
 	}
-	if text := s.tables.waiting(); text != "" {
-		out.Ready = false
-		out.Reasons = append(out.Reasons, text)
+	for _, text := range []string{s.tables.waiting(), s.reread.waiting()} {
+		if text != "" {
+			out.Ready = false
+			out.Reasons = append(out.Reasons, text)
+		}
 	}
 }

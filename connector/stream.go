@@ -45,9 +45,13 @@ func (s *session) pump(ctx, stop, grace context.Context) error {
 		case capture.Data:
 			err = s.data(grace, f)
 		case capture.Keepalive:
-			s.keepalive(f)
+			if err = s.reread.release(grace); err == nil {
+				s.keepalive(f)
+			}
 		case capture.Notice:
-			err = s.notice(f)
+			if err = s.reread.release(grace); err == nil {
+				err = s.notice(f)
+			}
 		}
 		if err != nil {
 			if ctx.Err() == nil && stop.Err() != nil && grace.Err() != nil {
@@ -64,13 +68,26 @@ func (s *session) beforeWait() {
 	s.clock.waited()
 }
 
-// data handles one XLogData message.
+// data decodes one XLogData message and handles it, or has it held behind rows that are read again.
 func (s *session) data(ctx context.Context, f capture.Frame) error {
 	ev, err := s.decoder.Decode(f.Start, f.Payload)
 	if err != nil {
 		return err
 	}
 	s.lastData.Store(int64(s.clock.now().Sub(s.began)))
+	if ev.Kind == decode.KindBegin {
+		s.stream.Age(time.Duration(f.ServerMicros-ev.Tx.CommitMicros) * time.Microsecond)
+	}
+	s.sabotage.decoded(ev)
+	if s.reread != nil && (ev.Unchanged || !s.reread.hold.Empty()) {
+		return s.reread.take(ctx, ev)
+	}
+	return s.event(ctx, ev, nil)
+}
+
+// event handles one event, in the order of the stream. reread are columns of its new row that were
+// read again.
+func (s *session) event(ctx context.Context, ev *decode.Event, reread []int) (err error) {
 	if skip, err := s.exact.skip(ev); skip || err != nil {
 		return err
 	}
@@ -79,14 +96,13 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 		s.tx = s.tracker.Begin(ev.Tx.FinalLSN)
 		s.exact.begin(s.tx)
 		s.tx.XID, s.tx.CommitMicros = ev.Tx.XID, ev.Tx.CommitMicros
-		s.stream.Age(time.Duration(f.ServerMicros-ev.Tx.CommitMicros) * time.Microsecond)
 	case decode.KindCommit:
 		err = s.commit(ev)
 	case decode.KindRelation:
 		s.beforeWait() // the catalog may be asked
 		err = s.tables.announced(ctx, ev.Relation)
 	case decode.KindInsert, decode.KindUpdate, decode.KindDelete:
-		err = s.row(ctx, ev)
+		err = s.row(ctx, ev, reread)
 	case decode.KindTruncate:
 		err = s.truncate(ctx, ev)
 	case decode.KindMessage:
@@ -114,7 +130,7 @@ func (s *session) commit(ev *decode.Event) error {
 }
 
 // row encodes an insert, update or delete and hands its records to the producer.
-func (s *session) row(ctx context.Context, ev *decode.Event) error {
+func (s *session) row(ctx context.Context, ev *decode.Event, reread []int) error {
 	t, err := s.tables.lookup(ctx, ev.Relation)
 	if err != nil {
 		return err
@@ -127,7 +143,7 @@ func (s *session) row(ctx context.Context, ev *decode.Event) error {
 		return nil
 	}
 	crashPoint("row")
-	s.records, err = s.enc.Row(s.records[:0], t.compiled, ev)
+	s.records, err = s.enc.RowReread(s.records[:0], t.compiled, ev, reread)
 	if err != nil {
 		return err
 	}

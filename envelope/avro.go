@@ -31,7 +31,7 @@ const (
 
 var sideSymbols = []string{"BEFORE", "AFTER"}
 
-// Symbols of the enum ColumnStateKind. RESELECTED is written by whoever re-reads rows.
+// Symbols of the enum ColumnStateKind.
 type stateKind byte
 
 const (

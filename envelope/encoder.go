@@ -25,6 +25,7 @@ type Encoder struct {
 	historyText []byte
 	history     int64 // what historyText says
 	source      fixedSource
+	reread      []int  // of the change that is being encoded
 	times       []byte // now as appendTimes writes it
 	timesOf     int64  // the now of times
 
@@ -57,6 +58,14 @@ func (e *Encoder) Close() {
 // create); none for a skipped operation. Each record holds one reference of its Buffer. ev is not
 // kept. On a fault dst is returned as it came.
 func (e *Encoder) Row(dst []Record, t *Table, ev *decode.Event) ([]Record, error) {
+	return e.RowReread(dst, t, ev, nil)
+}
+
+// RowReread is Row for an event whose new row was completed with values that were read again;
+// reread are the indices of their columns, which Missing has named.
+func (e *Encoder) RowReread(
+	dst []Record, t *Table, ev *decode.Event, reread []int,
+) ([]Record, error) {
 	op := operation(ev.Kind)
 	if op == 0 || ev.Tx == nil {
 		return dst, fault.New(fault.Internal, "topic "+t.Topic+": not a row change in a transaction")
@@ -68,6 +77,7 @@ func (e *Encoder) Row(dst []Record, t *Table, ev *decode.Event) ([]Record, error
 		return dst, err
 	}
 	o := e.streamed(ev, op)
+	e.reread = reread
 	e.begin()
 	if err := e.row(t, ev, &o); err != nil {
 		e.rollback()
@@ -142,7 +152,7 @@ func (e *Encoder) update(t *Table, old *oldRow, row schema.Tuple, o *origin) err
 	}
 	return e.add(p, t, &event{
 		op: 'u', image: old.image, before: old.before(), after: row,
-		fill: old.tuple, fillAll: old.fillAll,
+		fill: old.tuple, fillAll: old.fillAll, reread: e.reread,
 		key: old.tuple, nullIsAbsent: old.nullIsAbsent(),
 	}, o)
 }
@@ -185,7 +195,7 @@ func (e *Encoder) changeKey(t *Table, old *oldRow, row schema.Tuple, o *origin) 
 	c.other = e.parts[0].key
 	return e.add(c, t, &event{
 		op: 'c', image: old.image, before: old.before(), after: row,
-		fill: old.tuple, fillAll: old.fillAll,
+		fill: old.tuple, fillAll: old.fillAll, reread: e.reread,
 		key: old.tuple, nullIsAbsent: old.nullIsAbsent(),
 	}, o)
 }

@@ -7,17 +7,18 @@ import (
 	"sync/atomic"
 )
 
-// TableStats counts, for one table over all its relation versions, the values that events could
-// not carry.
+// TableStats counts, for one table over all its relation versions, the values that are not simply
+// the log's.
 type TableStats struct {
 	Schema, Table   string
-	Unavailable     int64 // the log did not carry it
+	Unavailable     int64 // the log did not carry it, and it could not be had
+	Reselected      int64 // the log did not carry it, and it was read again
 	Unrepresentable int64 // the Avro type cannot hold it
 }
 
 type counters struct {
-	schema, table                string
-	unavailable, unrepresentable atomic.Int64
+	schema, table                            string
+	unavailable, reselected, unrepresentable atomic.Int64
 }
 
 type counterSet struct {
@@ -48,7 +49,7 @@ func (e *Encoder) Stats() []TableStats {
 	stats := make([]TableStats, 0, len(e.counters.all))
 	for _, c := range e.counters.all {
 		stats = append(stats, TableStats{
-			c.schema, c.table, c.unavailable.Load(), c.unrepresentable.Load(),
+			c.schema, c.table, c.unavailable.Load(), c.reselected.Load(), c.unrepresentable.Load(),
 		})
 	}
 	slices.SortFunc(stats, func(a, b TableStats) int {

@@ -24,6 +24,9 @@ type Table struct {
 	// Out and Masked are the columns that are left out, and those whose values are changed.
 	Out    []string
 	Masked []MaskedColumn
+	// IdentityColumns are the indices of the columns by which the server finds a row: those of the
+	// replica identity, or, where that is FULL, of the key.
+	IdentityColumns []int
 
 	columns []column
 	key     []keyColumn
@@ -99,6 +102,7 @@ func (e *Encoder) Compile(rel *schema.Relation, info schema.TableInfo) (*Table, 
 			return nil, err
 		}
 	}
+	t.decideIdentity()
 	return t, t.buildSchemas()
 }
 

@@ -19,6 +19,8 @@ type event struct {
 	// identity columns count, unless fillAll is set.
 	fill    schema.Tuple
 	fillAll bool
+	// reread are columns of after that were read again.
+	reread []int
 	// key is the old row that before_key is made of, or nil; nullIsAbsent says that a null in it
 	// means "not carried".
 	key          schema.Tuple
@@ -91,6 +93,9 @@ func (e *Encoder) appendRow(dst []byte, t *Table, row schema.Tuple, ev *event, s
 		return append(dst, branchNull), nil
 	}
 	dst = append(dst, branchValue)
+	if s == sideAfter {
+		e.markReread(t, ev.reread)
+	}
 	for i := range t.columns {
 		c := &t.columns[i]
 		if c.rule.Out {
@@ -129,6 +134,15 @@ func (e *Encoder) appendRow(dst []byte, t *Table, row schema.Tuple, ev *event, s
 		}
 	}
 	return dst, nil
+}
+
+// markReread says of columns that were read again that they may be newer. One whose value cannot be
+// represented gets that state behind this one.
+func (e *Encoder) markReread(t *Table, columns []int) {
+	for _, i := range columns {
+		e.states = append(e.states,
+			state{side: sideAfter, kind: stateReselected, column: &t.columns[i]})
+	}
 }
 
 func valueFault(t *Table, c *column, err error) error {
@@ -178,6 +192,7 @@ func (e *Encoder) count(t *Table) {
 		case stateUnrepresentable:
 			t.counters.unrepresentable.Add(1)
 		case stateReselected:
+			t.counters.reselected.Add(1)
 		}
 	}
 }

@@ -70,6 +70,12 @@ func (c *Cut) Skip(index int64, lsn LSN) (bool, error) {
 	return true, nil
 }
 
+// Done reports whether row message number index of the transaction that commits at final is one of
+// those that are done. It asks only: the transaction may not have come yet.
+func (c *Cut) Done(final LSN, index int64) bool {
+	return c.Pending() && final == c.Final && index < c.Rows
+}
+
 // Commit takes the end of the open transaction.
 func (c *Cut) Commit() error {
 	if c.Pending() && c.within {

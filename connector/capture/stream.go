@@ -107,12 +107,13 @@ func (s *Stream) Age(age time.Duration) { s.sock.pace.late = age >= lateAfter }
 // wait, by its goroutine. It is called before the first Next; f must not call the Stream.
 func (s *Stream) OnWait(f func()) { s.onWait = f }
 
-// Buffered reports whether the next Next returns a frame without waiting.
+// Buffered reports whether the next Next is certain to return a frame without waiting.
 func (s *Stream) Buffered() bool {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	have := s.buf.bytes[s.buf.r:s.buf.w]
-	return len(have) >= headerBytes && len(have) > int(binary.BigEndian.Uint32(have[1:]))
+	return len(have) >= headerBytes && have[0] == 'd' &&
+		len(have) > int(binary.BigEndian.Uint32(have[1:]))
 }
 
 // frame interprets a message; a Frame of kind 0 is nothing for the caller.

@@ -46,6 +46,8 @@ type Event struct {
 	OldKind  byte             // 0 none, 'K' or 'O': the tag of the old tuple
 	Old      schema.Tuple
 	New      schema.Tuple
+	// Unchanged: a value of a tuple is unchanged TOAST, which the log does not carry.
+	Unchanged bool
 
 	Truncated       []*schema.Relation // KindTruncate
 	Cascade         bool

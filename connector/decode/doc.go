@@ -23,7 +23,8 @@
 //   - Relations belong to the session: the server sends each again after a reconnect. A Relation
 //     message that repeats what is known keeps the pointer, so that what hangs on it stays.
 //   - The frame is borrowed and so is everything that points into it. Values are slices of the
-//     frame; a row costs no allocation once tuples have grown to the widest table.
+//     frame; a row costs no allocation once tuples have grown to the widest table. Event.Clone
+//     makes one that stays.
 //   - A logical message outside of a transaction may arrive while a transaction is open in the
 //     stream, and before the BEGIN of the transaction that wrote it. It belongs to no
 //     transaction and counts in none.

@@ -64,8 +64,11 @@ func (s *Session) tuple(rel *schema.Relation, dst schema.Tuple) schema.Tuple {
 			}
 			dst[i] = schema.Datum{Kind: kind, Text: buf[off : off+size : off+size]}
 			off += size
-		case schema.DatumNull, schema.DatumUnchanged:
+		case schema.DatumNull:
 			dst[i] = schema.Datum{Kind: kind}
+		case schema.DatumUnchanged:
+			dst[i] = schema.Datum{Kind: kind}
+			s.event.Unchanged = true
 		default:
 			r.fail(off-1, datumFailure(byte(kind)))
 			return dst

@@ -207,6 +207,7 @@ func TestEveryNameOfTheContract(t *testing.T) {
 		"tidemark_queue_bytes",
 		"tidemark_queue_limit_bytes",
 		"tidemark_reconnects_total",
+		"tidemark_reselect_failures_total",
 		"tidemark_reselected_total",
 		"tidemark_schema_logical_changes_total",
 		"tidemark_schema_registrations_total",

@@ -24,6 +24,7 @@ const (
 	labelResult    = "result"
 	labelState     = "state"
 	labelTarget    = "target"
+	labelReason    = "reason"
 )
 
 // ackBuckets are the bounds of commit-to-acknowledgement in seconds: from a quiet local pair (1 ms)
@@ -53,6 +54,7 @@ type Set struct {
 	heartbeatAges  *ages
 	idleAdvances   *prometheus.CounterVec
 	reselected     *prometheus.CounterVec
+	unreread       *prometheus.CounterVec
 	unavailable    *prometheus.CounterVec
 	unrepresented  *prometheus.CounterVec
 	reconnects     *prometheus.CounterVec
@@ -109,6 +111,9 @@ func New(reg prometheus.Registerer) *Set {
 			"Times that a keepalive's position was stored and acknowledged."),
 		reselected: counter("tidemark_reselected_total",
 			"Values that the log did not carry and that were read again.", labelTable),
+		unreread: counter("tidemark_reselect_failures_total",
+			"Values that the log did not carry and that could not be read again, by reason.",
+			labelTable, labelReason),
 		unavailable: counter("tidemark_unavailable_values_total",
 			"Values that the log did not carry and that could not be had.", labelTable),
 		unrepresented: counter("tidemark_unrepresentable_values_total",
@@ -139,7 +144,7 @@ func (s *Set) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		s.state, s.events, s.transactions, s.lsn, s.slotLag, s.slotRetained, s.slotSafe,
 		s.slotXminAge, s.slotInfo, s.unmatched, s.commitToAck, s.queueBytes, s.queueLimit,
-		s.backpressure, s.heartbeats, s.heartbeatAges, s.idleAdvances, s.reselected,
+		s.backpressure, s.heartbeats, s.heartbeatAges, s.idleAdvances, s.reselected, s.unreread,
 		s.unavailable, s.unrepresented, s.reconnects, s.registrations, s.snapshotRows,
 		s.snapshotTables, s.gaps, s.errors, s.logicalChanges, s.buildInfo,
 	}

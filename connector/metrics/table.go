@@ -10,6 +10,7 @@ const eventOps = "cudrtm"
 type TableCounters struct {
 	events         [len(eventOps)]prometheus.Counter
 	reselected     prometheus.Counter
+	unread         func(reason string) prometheus.Counter
 	unavailable    prometheus.Counter
 	unrepresented  prometheus.Counter
 	snapshotRows   prometheus.Counter
@@ -25,7 +26,10 @@ func (c *Connector) Table(name string) *TableCounters {
 		return t
 	}
 	t := &TableCounters{
-		reselected:     c.set.reselected.WithLabelValues(c.name, name),
+		reselected: c.set.reselected.WithLabelValues(c.name, name),
+		unread: func(reason string) prometheus.Counter {
+			return c.set.unreread.WithLabelValues(c.name, name, reason)
+		},
 		unavailable:    c.set.unavailable.WithLabelValues(c.name, name),
 		unrepresented:  c.set.unrepresented.WithLabelValues(c.name, name),
 		snapshotRows:   c.set.snapshotRows.WithLabelValues(c.name, name),
@@ -61,6 +65,9 @@ func opIndex(op byte) int {
 
 // Reselected counts values that were read again.
 func (t *TableCounters) Reselected(n int) { t.reselected.Add(float64(n)) }
+
+// Unread counts values that could not be read again, by reason. It takes a lock.
+func (t *TableCounters) Unread(reason string, n int) { t.unread(reason).Add(float64(n)) }
 
 // Unavailable counts values that the log did not carry and that were flagged.
 func (t *TableCounters) Unavailable(n int) { t.unavailable.Add(float64(n)) }

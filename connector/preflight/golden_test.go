@@ -53,7 +53,8 @@ func newWorld(t *testing.T, pg *testenv.Postgres, broker testenv.FakeBrokerOptio
 	})
 	w.options = Options{
 		Connector: &config.Connector{
-			Name: "shop", TopicPrefix: "shop", SlotName: "tidemark", Publication: "tidemark",
+			ReselectUnavailable: true,
+			Name:                "shop", TopicPrefix: "shop", SlotName: "tidemark", Publication: "tidemark",
 			PublicationAutocreate: "filtered", SnapshotMode: "initial", OnSlotGap: "fail",
 			SlotTakeover: time.Second, HeartbeatInterval: 10 * time.Second,
 			Database: config.Database{

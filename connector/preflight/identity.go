@@ -236,13 +236,30 @@ func checkToast(_ context.Context, p *probe, o *outcome) error {
 			}
 		}
 		if len(columns) > 0 {
+			become, fix := p.unchangedToast(r)
 			o.fail(r.name(), "REPLICA IDENTITY "+identityName(r)+": an UPDATE that leaves a large "+
-				"value of "+list(columns)+" alone does not carry it; it arrives flagged", "",
-				"for complete rows: ALTER TABLE "+r.Quoted+" REPLICA IDENTITY FULL;")
+				"value of "+list(columns)+" alone does not carry it; "+become, "",
+				fix+"for exact rows: ALTER TABLE "+r.Quoted+" REPLICA IDENTITY FULL;")
 		}
 	}
 	o.ok("none")
 	return nil
+}
+
+// unchangedToast says what becomes of a value that the log does not carry.
+func (p *probe) unchangedToast(r *relation) (become, fix string) {
+	switch {
+	case !p.cfg.ReselectUnavailable:
+		return "it is null and flagged (UNAVAILABLE)", ""
+	case !r.Usage || !r.Select:
+		return "it cannot be read again without USAGE and SELECT, so it is null and flagged " +
+				"(UNAVAILABLE)", "GRANT USAGE ON SCHEMA " + r.QuotedIn + " TO " + p.server.Role +
+				"; GRANT SELECT ON " + r.Quoted + " TO " + p.server.Role + "; "
+	case r.RLS:
+		return "row security keeps it from being read again, so it is null and flagged (UNAVAILABLE)",
+			"ALTER ROLE " + p.server.Role + " BYPASSRLS; "
+	}
+	return "it is read again, and may be newer than its change (RESELECTED)", ""
 }
 
 // checkLeafIdentity names the leaves that keep a root from a full before-image.

@@ -26,6 +26,10 @@ var allowed = map[string][]string{
 	"connector/capture":  {"internal/fault", "internal/pgdial", "config", "offsets"},
 	"envelope":           {"internal/fault", "connector/decode", "schema", "offsets"},
 	"connector/snapshot": {"internal/fault", "internal/pgdial", "schema", "offsets", "config"},
+	"connector/reselect": {
+		"internal/fault", "internal/pgdial", "config", "schema", "connector/decode",
+		"connector/snapshot",
+	},
 	"connector/deliver":  {"internal/fault", "internal/kafkadial", "envelope", "offsets", "config"},
 	"connector/source":   {"internal/fault", "internal/pgdial", "offsets", "config"},
 	"connector/consume":  {"internal/fault", "internal/kafkadial", "config", "offsets"},
@@ -40,7 +44,7 @@ var allowed = map[string][]string{
 		"internal/fault", "internal/pgdial", "internal/kafkadial", "config", "offsets", "envelope",
 		"schema", "schema/catalog", "schema/registry", "connector/capture", "connector/decode",
 		"connector/snapshot", "connector/source", "connector/deliver", "connector/metrics",
-		"connector/worker", "connector/converge",
+		"connector/worker", "connector/converge", "connector/reselect",
 	},
 }
 
@@ -48,7 +52,7 @@ var allowed = map[string][]string{
 var peers = map[string][]string{
 	"github.com/jackc/pgx/v5": {
 		"connector/capture", "connector/snapshot", "connector/source", "connector/preflight",
-		"schema/catalog", "internal/pgdial",
+		"connector/reselect", "schema/catalog", "internal/pgdial",
 	},
 	"github.com/twmb/franz-go/pkg/kgo": {
 		"connector/deliver", "connector/consume", "connector/converge", "connector/preflight",

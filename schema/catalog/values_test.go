@@ -4,12 +4,15 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"strings"
 	"testing"
 
 	"github.com/linkedin/goavro/v2"
 
+	"github.com/tidemark-cdc/tidemark/config"
+	"github.com/tidemark-cdc/tidemark/connector/reselect"
 	"github.com/tidemark-cdc/tidemark/schema"
 	"github.com/tidemark-cdc/tidemark/schema/catalog"
 )
@@ -186,6 +189,7 @@ func TestServersPrintWhatIsDecoded(t *testing.T) {
 				WHERE attrelid = 'v'::regclass AND attnum > 0 ORDER BY attnum`)
 			db.run("RESET search_path")
 			texts := db.row("SELECT * FROM public.v")
+			db.readAgain(texts)
 			for i, v := range values {
 				if texts[i] != v.Text {
 					t.Errorf("%s of %s: the server prints %q, want %q", v.Type, v.SQL, texts[i], v.Text)
@@ -196,6 +200,74 @@ func TestServersPrintWhatIsDecoded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// unkeyed are types of values that no row can be named by: they have no operator for equality, or
+// one that means something else.
+var unkeyed = map[string]bool{
+	"json": true, "xml": true, "point": true, "box": true, "boxes": true, "xid": true,
+	"int2vector": true,
+}
+
+// readAgain reads the row of v again: by a key of its own all columns, which must have these texts,
+// and by each column that can be a key.
+func (d *database) readAgain(texts []string) {
+	d.t.Helper()
+	d.run("ALTER TABLE public.v ADD id int PRIMARY KEY DEFAULT 1")
+	var indexed []int
+	for i, v := range values {
+		if typ := strings.TrimSuffix(v.Type, "[]"); !unkeyed[typ] {
+			indexed = append(indexed, i)
+			d.run(fmt.Sprintf("CREATE UNIQUE INDEX ON public.v (c%d)", i))
+		}
+	}
+	published, err := catalog.New(d.Conn).RelationOf(d.ctx, d.oid("public.v"), "")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	c := d.Config()
+	r, err := reselect.Open(d.ctx, reselect.Options{
+		Database: config.Database{
+			Host: c.Host, Port: c.Port, User: c.User, Password: config.NewSecret(c.Password),
+			Name: c.Database, SSLMode: "disable",
+		},
+		AppName: "test", Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer r.Close()
+	ask := func(identity int, text string, columns []int) schema.Tuple {
+		d.t.Helper()
+		answers, err := r.Ask(d.ctx, reselect.Question{
+			Relation: published.Relation, Identity: []int{identity}, Columns: columns,
+		}, [][][]byte{{[]byte(text)}}, nil, 1<<20)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if answers[0].Reason != "" {
+			d.t.Errorf("by %s %q: %s", published.Relation.Columns[identity].Name, text, answers[0].Reason)
+		}
+		return answers[0].Values
+	}
+	var all []int
+	for i := range values {
+		all = append(all, i)
+	}
+	got := ask(len(values), "1", all)
+	if len(got) != len(values) {
+		d.t.Fatalf("%d values, want %d", len(got), len(values))
+	}
+	for i, got := range got {
+		if string(got.Text) != texts[i] {
+			d.t.Errorf("%s: read again as %q, want %q", values[i].Type, got.Text, texts[i])
+		}
+	}
+	for _, i := range indexed {
+		if got := ask(i, texts[i], []int{len(values)}); len(got) != 1 || string(got[0].Text) != "1" {
+			d.t.Errorf("%s %q names no row", values[i].Type, texts[i])
+		}
 	}
 }
 

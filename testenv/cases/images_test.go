@@ -22,6 +22,7 @@ func c18Row(id int) string {
 // is null. Connector suite: TestWhatIsKnownOfTheOldRow has the shapes with one such column.
 func TestF57K09UnchangedToastUnderDefault(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
+		r.keys["reselect.unavailable.values"] = "false"
 		r.exec(c18, c18Row(5))
 		run := r.streaming()
 		r.exec(`BEGIN; `+c18Row(1)+`; UPDATE c18 SET v=2 WHERE id=1; COMMIT`,
@@ -44,6 +45,38 @@ func TestF57K09UnchangedToastUnderDefault(t *testing.T) {
 	})
 }
 
+// The same, and the values are read again: what was set since is what is there, what is gone is
+// flagged. Connector suite: TestValuesAreReadAgain has the shapes of identity.
+func TestK09UnchangedToastIsReadAgain(t *testing.T) {
+	onVersions(t, 14, "", func(t *testing.T, r *rig) {
+		r.exec(c18, c18Row(5))
+		run := r.streaming()
+		for _, sql := range []string{
+			`BEGIN; ` + c18Row(1) + `; UPDATE c18 SET v=2 WHERE id=1; COMMIT`,
+			`BEGIN; UPDATE c18 SET v=3 WHERE id=1; UPDATE c18 SET big='s' WHERE id=1; COMMIT`,
+			`BEGIN; UPDATE c18 SET v=4 WHERE id=1; UPDATE c18 SET doc=NULL WHERE id=1; COMMIT`,
+			`UPDATE c18 SET id=6 WHERE id=5`,
+			`BEGIN; UPDATE c18 SET v=7 WHERE id=6; DELETE FROM c18 WHERE id=6; COMMIT`,
+		} {
+			r.exec(sql)
+			r.caughtUp(run)
+		}
+		same(t, "event", lines(r.drain(run, "c18")),
+			`r NOT_APPLICABLE {id:5} {big:<9600> doc:<9602> id:5 nul:- v:1}`,
+			`c NOT_APPLICABLE {id:1} {big:<9600> doc:<9602> id:1 nul:- v:1}`,
+			`u ABSENT {id:1} {big:~<9600> doc:~<9602> id:1 nul:- v:2}`,
+			`u ABSENT {id:1} {big:~"s" doc:~<9602> id:1 nul:- v:3}`,
+			`u ABSENT {id:1} {big:"s" doc:~<9602> id:1 nul:- v:3}`,
+			`u ABSENT {id:1} {big:"s" doc:~- id:1 nul:- v:4}`,
+			`u ABSENT {id:1} {big:"s" doc:- id:1 nul:- v:4}`,
+			`d KEY {id:5} old{id:5}`, `x {id:5}`,
+			`c KEY {id:6} {big:~<9600> doc:~<9602> id:6 nul:- v:1} old{id:5}`,
+			`u ABSENT {id:6} {big:? doc:? id:6 nul:- v:7}`,
+			`d KEY {id:6} old{id:6}`, `x {id:6}`)
+		r.clean(run)
+	})
+}
+
 // A key that is itself out of line: no change of key, and no value is missing from it.
 func TestF57K09KeyThatIsOutOfLine(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
@@ -61,6 +94,7 @@ func TestF57K09KeyThatIsOutOfLine(t *testing.T) {
 
 func TestF57K10UnchangedToastUnderFull(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
+		r.keys["reselect.unavailable.values"] = "false"
 		r.exec(c18, c18Row(1), `ALTER TABLE c18 REPLICA IDENTITY FULL`)
 		run := r.streaming()
 		const big = `big:<9600> doc:<9602>`

@@ -174,7 +174,7 @@ func row(v any) map[string]any {
 //
 // Fields are in the order of their names. A string is quoted unless it is longer than 60 bytes,
 // then its length stands for it; null is "-", a value that is flagged UNAVAILABLE "?", one that is
-// UNREPRESENTABLE "!text". A tombstone is "x".
+// UNREPRESENTABLE "!text"; "~" is in front of what is RESELECTED. A tombstone is "x".
 func (e event) String() string {
 	key := "-"
 	if e.key != nil {
@@ -209,9 +209,14 @@ func (e event) image(field, side string) string {
 		if m["image"] != side {
 			continue
 		}
-		states[m["column"].(string)] = "?"
-		if m["state"] == "UNREPRESENTABLE" {
-			states[m["column"].(string)] = "!" + inner(m["text"]).(string)
+		column := m["column"].(string)
+		switch m["state"] {
+		case "UNREPRESENTABLE":
+			states[column] += "!" + inner(m["text"]).(string)
+		case "RESELECTED":
+			states[column] += "~"
+		default:
+			states[column] += "?"
 		}
 	}
 	return fields(row(e.value[field]), states)
@@ -222,11 +227,13 @@ func fields(m map[string]any, states map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		v := m[name]
 		text := show(v)
-		if s := states[name]; s != "" {
+		switch s := states[name]; {
+		case s == "~":
+			text = "~" + text
+		case s != "" && v == nil:
 			text = s
-			if v != nil {
-				text = "flagged but not null: " + show(v)
-			}
+		case s != "":
+			text = "flagged but not null: " + text
 		}
 		parts = append(parts, name+":"+text)
 	}

@@ -73,32 +73,81 @@ const c06Want = `{b:0xdeadbeef00 d:2024-03-01T00:00:00Z f:0.30000000000000004 f4
 	` j:"{\"a\": 0.30}" m:-1234.56d s:"é" tr:"[\"2024-03-10 07:30:00+00\",)" ts:1709254923000000` +
 	` tz:2024-03-10T07:30:00Z tza:[2024-03-10T07:30:00Z] x:"<a/>"}`
 
-// Settings of the database and of the role change no byte: they are pinned on both connections.
+// Settings of the database and of the role change no byte: they are pinned on all connections.
 func TestK04OutputSettingsOfDatabaseAndRole(t *testing.T) {
 	onVersions(t, 14, "", func(t *testing.T, r *rig) {
 		r.exec(c06)
-		role := "role_" + r.db
-		r.exec(`CREATE ROLE ` + role + ` SUPERUSER LOGIN PASSWORD 'secret'`)
-		t.Cleanup(func() {
-			err := r.pg.Exec(context.Background(), r.db, `DROP OWNED BY `+role+`; DROP ROLE `+role)
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		for setting, value := range map[string]string{
-			"datestyle": "'German, DMY'", "intervalstyle": "'sql_standard'", "bytea_output": "'escape'",
-			"extra_float_digits": "-2", "timezone": "'America/New_York'",
-			"client_encoding": "'LATIN1'",
-			"search_path":     "'public'", "standard_conforming_strings": "off", "xmloption": "'document'",
-			"quote_all_identifiers":         "on",
-			"default_transaction_isolation": "'serializable'",
-		} {
-			r.exec(`ALTER DATABASE `+r.db+` SET `+setting+` = `+value,
-				`ALTER ROLE `+role+` SET `+setting+` = `+value)
-		}
-		r.keys["database.user"], r.keys["database.password"] = role, "secret"
+		r.hostile()
 		r.values("c06", c06Row, c06Want)
 	})
+}
+
+// The same for values that are read again: all that can be stored out of line is, in a row that is
+// too long without.
+func TestK04ValuesThatAreReadAgain(t *testing.T) {
+	onVersions(t, 14, "", func(t *testing.T, r *rig) {
+		r.exec(`CREATE TABLE c06(id int PRIMARY KEY, v int, fill text, b bytea, s text, n numeric,
+				na numeric(40,2)[], nr numrange, tza timestamptz[], ia interval[], fa float8[],
+				ba bytea[], j jsonb, x xml, ma money[], re regclass[]) WITH (toast_tuple_target = 128)`,
+			`ALTER TABLE c06 ALTER fill SET STORAGE PLAIN`,
+			`DO $$ DECLARE c text; BEGIN FOREACH c IN ARRAY
+				'{b,s,n,na,nr,tza,ia,fa,ba,j,x,ma,re}'::text[] LOOP
+				EXECUTE 'ALTER TABLE c06 ALTER ' || c || ' SET STORAGE EXTERNAL'; END LOOP; END $$`)
+		r.hostile()
+		const insert = `INSERT INTO c06 SELECT 1, 1, repeat('f', 2100),
+			'\xdeadbeef00deadbeef00deadbeef00deadbeef00deadbeef00deadbeef00',
+			E'q"\\u00e9\t\\\\N {} \u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9',
+			'-12345678901234567890123456789012345678901234567890.50', '{1.5,NULL,-2,3,4}',
+			'[12345678901234567890123456789.5,)', '{2024-03-10 07:30+00,infinity,-infinity}',
+			'{-1 mon,1 day -1 sec}', array[0.1::float8+0.2::float8,'nan','-infinity'],
+			array['\xdeadbeef00deadbeef'::bytea,'\xff'], '{"a": 0.30, "b": "0123456789012345"}',
+			'<a b="0123456789">0123456789</a>', '{-1234.56,7,8}',
+			'{pg_class,pg_type,pg_proc,pg_attribute}'`
+		r.exec(insert)
+		run := r.streaming()
+		r.exec("DELETE FROM c06", insert, "UPDATE c06 SET v = 1")
+		var afters []string
+		for _, e := range r.drain(run, "c06") {
+			if after := e.after(); after != "" {
+				afters = append(afters, after)
+			}
+		}
+		if len(afters) != 3 {
+			t.Fatalf("%d events: %s", len(afters), afters)
+		}
+		same(t, "snapshot and insert", afters[:1], afters[1])
+		if n := strings.Count(afters[2], ":~"); n != 13 {
+			t.Errorf("%d columns were read again, want 13: %s", n, afters[2])
+		}
+		same(t, "read again", []string{strings.ReplaceAll(afters[2], ":~", ":")}, afters[1])
+		r.clean(run)
+	})
+}
+
+// hostile gives the database, and the role that the connector gets, settings that change what
+// PostgreSQL prints.
+func (r *rig) hostile() {
+	r.t.Helper()
+	role := "role_" + r.db
+	r.exec(`CREATE ROLE ` + role + ` SUPERUSER LOGIN PASSWORD 'secret'`)
+	r.t.Cleanup(func() {
+		err := r.pg.Exec(context.Background(), r.db, `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		if err != nil {
+			r.t.Error(err)
+		}
+	})
+	for setting, value := range map[string]string{
+		"datestyle": "'German, DMY'", "intervalstyle": "'sql_standard'", "bytea_output": "'escape'",
+		"extra_float_digits": "-2", "timezone": "'America/New_York'",
+		"client_encoding": "'LATIN1'",
+		"search_path":     "'public'", "standard_conforming_strings": "off", "xmloption": "'document'",
+		"quote_all_identifiers":         "on",
+		"default_transaction_isolation": "'serializable'",
+	} {
+		r.exec(`ALTER DATABASE `+r.db+` SET `+setting+` = `+value,
+			`ALTER ROLE `+role+` SET `+setting+` = `+value)
+	}
+	r.keys["database.user"], r.keys["database.password"] = role, "secret"
 }
 
 // A session that may only read says what somebody else has to make, and is enough from then on.

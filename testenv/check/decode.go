@@ -137,6 +137,9 @@ func (d *Decoder) value(ctx context.Context, e *Event, value []byte) error {
 	}
 	tail := unionSize(v.TsMs) + unionSize(v.TsUs) + unionSize(v.TsNs)
 	e.content = maphash.Bytes(contentSeed, body[:max(len(body)-tail, 0)])
+	if columns := e.unlogged(); len(columns) > 0 {
+		e.content = e.logged(columns)
+	}
 	return nil
 }
 

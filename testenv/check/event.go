@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -58,7 +60,8 @@ type Event struct {
 	Table     string
 
 	Headers map[string]string
-	// content is a hash of the value without its schema id and processing times.
+	// content is a hash of the value without its schema id and processing times, and, where the log
+	// did not carry all of the row, of what it carried.
 	content uint64
 }
 
@@ -69,6 +72,46 @@ func (e *Event) keyChange() bool {
 	_, from := e.Headers["tidemark.key.old"]
 	_, to := e.Headers["tidemark.key.new"]
 	return from || to
+}
+
+// unlogged are the columns of the new row that were read again, or should have been: a repeat reads
+// them once more, and may find another value, or none.
+func (e *Event) unlogged() map[string]bool {
+	columns := map[string]bool{}
+	for _, s := range e.States {
+		if s.Image == "AFTER" && (s.State == "RESELECTED" || s.State == "UNAVAILABLE") {
+			columns[s.Column] = true
+		}
+	}
+	return columns
+}
+
+// logged is a hash of what the log says of the event, without some columns of the new row.
+func (e *Event) logged(without map[string]bool) uint64 {
+	var h maphash.Hash
+	h.SetSeed(contentSeed)
+	write := func(name string, value *string) {
+		text := "-"
+		if value != nil {
+			text = "=" + *value
+		}
+		fmt.Fprintf(&h, "%q%q", name, text)
+	}
+	fmt.Fprintf(&h, "%q%q", e.Op, e.Image)
+	for i, row := range []Row{e.Before, e.After, e.BeforeKey} {
+		fmt.Fprintf(&h, "%d%t", i, row == nil)
+		for _, name := range slices.Sorted(maps.Keys(row)) {
+			if i != 1 || !without[name] {
+				write(name, row[name])
+			}
+		}
+	}
+	for _, s := range e.States {
+		if s.Image != "AFTER" || !without[s.Column] {
+			write(s.Image+s.Column+s.State, s.Text)
+		}
+	}
+	return h.Sum64()
 }
 
 // where names the record for a person. No value of a row is in it.
