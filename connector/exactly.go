@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/decode"
@@ -30,6 +31,8 @@ import (
 // held while an event is sent and while a transaction is committed: nothing may be produced then.
 type exactly struct {
 	s *session
+
+	committing atomic.Bool // nothing is read meanwhile
 
 	mu        sync.Mutex
 	streaming bool // positions move; before that the record is changed by start and snapshot
@@ -229,11 +232,12 @@ func (e *exactly) tend(stop, ctx context.Context) error {
 	return nil
 }
 
-// close commits what is there, in the midst of a source transaction too: a stop repeats nothing.
+// close commits what is there, in the midst of a source transaction too: a stop repeats nothing. What
+// cannot be split is abandoned, and comes again.
 func (e *exactly) close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.part.Empty() && !e.idle() {
+	if e.part.Empty() && !e.idle() || e.part.Unsplittable() {
 		return nil
 	}
 	return e.commit(ctx, nil)
@@ -256,8 +260,13 @@ func (e *exactly) stream() {
 	e.streaming = true
 }
 
+// busy reports whether a commit is under way, for which reading waits: without a broker, for long.
+func (e *exactly) busy() bool { return e != nil && e.committing.Load() }
+
 // commit ends the Kafka transaction, and then tells the slot.
 func (e *exactly) commit(ctx context.Context, change func(*offsets.Record)) error {
+	e.committing.Store(true)
+	defer e.committing.Store(false)
 	if e.failed != nil {
 		return e.failed
 	}

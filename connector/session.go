@@ -199,7 +199,23 @@ func (s *session) fence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.onClose(s.abandon)
 	return s.offsets.FenceWith(ctx, s.producer)
+}
+
+// abandonTimeout bounds the abort of a Kafka transaction at the end of a session. Brokers that do
+// not answer by then abort it themselves, at its timeout or at the next fence.
+const abandonTimeout = 2 * time.Second
+
+// abandon aborts the Kafka transaction that a session leaves open, whatever ended it: a stop in the
+// midst of a snapshot, for instance.
+func (s *session) abandon() {
+	ctx, cancel := context.WithTimeout(context.Background(), abandonTimeout)
+	defer cancel()
+	if err := s.offsets.Abandon(ctx); err != nil {
+		s.log.Warn("a transaction stays open until the next start or producer.transaction.timeout.ms; "+
+			"read_committed consumers wait for it", "error", err)
+	}
 }
 
 // prepare builds the encoder and the tables of the pump; history is the record's.

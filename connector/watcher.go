@@ -66,7 +66,7 @@ func (s *session) heartbeat(f func(*offsets.Heartbeat)) {
 // heartbeatClock runs f with the heartbeat's clock brought up to now: it stands still while reading is
 // paused or a transaction is open.
 func (s *session) heartbeatClock(now time.Time, f func(*offsets.Heartbeat)) {
-	held := s.queue.Blocked() || s.tracker.Open()
+	held := s.queue.Blocked() || s.tracker.Open() || s.exact.busy()
 	s.heartbeat(func(h *offsets.Heartbeat) {
 		h.Hold(held, now)
 		f(h)

@@ -60,6 +60,26 @@ func (s *Store) Begin(ctx context.Context) error {
 	return err
 }
 
+// Abandon aborts the transaction that is open and that nobody will commit, so that readers of the
+// events' topics do not wait for the broker to give it up. It does nothing when none is open, and
+// where the outcome of one is not known. Nothing can be stored after it without a new fence.
+func (s *Store) Abandon(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.producer == nil || s.data == nil || !s.open {
+		return nil
+	}
+	defer s.dropProducer()
+	err := s.producer.AbortBufferedRecords(ctx)
+	if err == nil {
+		err = s.producer.EndTransaction(ctx, kgo.TryAbort)
+	}
+	if err != nil {
+		return s.writeFault("aborting a transaction", err)
+	}
+	return nil
+}
+
 func (s *Store) begin(ctx context.Context) error {
 	if s.open {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
@@ -170,4 +171,32 @@ func TestNothingIsTouched(t *testing.T) {
 		IF EXISTS (SELECT FROM pg_replication_slots WHERE database = current_database())
 		THEN RAISE 'a slot was made'; END IF;
 	END $$`)
+}
+
+// A broker without transactions is a warning in at-least-once mode, whose fence rests on them, and
+// an error where events and position are to be one transaction.
+func TestABrokerWithoutTransactions(t *testing.T) {
+	versions := kversion.Stable()
+	versions.SetMaxKeyVersion(int16(kmsg.EndTxn), -1)
+	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{
+		Options: []kfake.Opt{kfake.MaxVersions(versions)},
+	})
+	w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`)
+	r := w.check(t)
+	f := find(r, "transactions")
+	if len(f) != 1 || f[0].Severity != Warning || f[0].Status != Failed || !strings.Contains(f[0].Found, "no transactions") {
+		t.Errorf("at least once: %+v", f)
+	}
+	if r.Exit() != 0 {
+		t.Errorf("at least once: exit %d", r.Exit())
+	}
+	w.options.Connector.ExactlyOnce = true
+	r = w.check(t)
+	f = wantFailed(t, r, "transactions", fault.ConfigInvalid, "broker")
+	if len(f) == 1 && !strings.Contains(f[0].Fix, "exactly.once.support: disabled") {
+		t.Errorf("exactly once: %+v", f)
+	}
+	if r.Exit() != 3 {
+		t.Errorf("exactly once: exit %d", r.Exit())
+	}
 }
