@@ -221,13 +221,17 @@ func (r *rig) all(topic string) []event {
 	return r.read(topic, total)
 }
 
+func (r *rig) storeOptions() offsets.StoreOptions {
+	return offsets.StoreOptions{
+		ClientOpts: []kgo.Opt{kgo.SeedBrokers(r.addrs()...)},
+		Topic:      "tidemark-offsets", Connector: "c1", Prefix: "shop", Partitions: 1, Replication: 1,
+	}
+}
+
 // store opens the connector's record as another process would.
 func (r *rig) store() *offsets.Store {
 	r.t.Helper()
-	s, err := offsets.OpenStore(r.t.Context(), offsets.StoreOptions{
-		ClientOpts: []kgo.Opt{kgo.SeedBrokers(r.addrs()...)},
-		Topic:      "tidemark-offsets", Connector: "c1", Prefix: "shop", Partitions: 1, Replication: 1,
-	})
+	s, err := offsets.OpenStore(r.t.Context(), r.storeOptions())
 	if err != nil {
 		r.t.Fatal(err)
 	}
