@@ -45,14 +45,6 @@ func versions(also ...string) []string {
 	return []string{"14", "15", "18"}
 }
 
-// firstOrAll is what a test goes through: the first, and with TIDEMARK_TEST_ALL all.
-func firstOrAll(all ...string) []string {
-	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
-		return all[:1]
-	}
-	return all
-}
-
 // inBothModes runs a test at least once and exactly once.
 func inBothModes(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()

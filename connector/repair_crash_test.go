@@ -83,6 +83,14 @@ func TestF13APanicEndsTheProcess(t *testing.T) {
 	})
 }
 
+// firstOrAll is what a test goes through: the first, and with TIDEMARK_TEST_ALL all.
+func firstOrAll(all ...string) []string {
+	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		return all[:1]
+	}
+	return all
+}
+
 // Killed at each step of a repair, with more changes in between, and killed there once more: the
 // next start repairs again, to the same end.
 func TestARepairThatIsKilledAtAnyStepComesToTheSameEnd(t *testing.T) {
