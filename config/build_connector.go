@@ -16,6 +16,8 @@ const maxTopicName = 249 // Kafka's limit of a topic's name
 var (
 	topicName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
 	slotName  = regexp.MustCompile(`^[a-z0-9_]{1,63}$`)
+
+	transactionTopic = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
 // buildConnector makes one connector's settings; worker's are the defaults of some.
@@ -69,10 +71,12 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 			Include: s.regexes("message.prefix.include.list"),
 			Exclude: s.regexes("message.prefix.exclude.list"),
 		},
-		TopicCreation: s.topicCreation(),
-		Producer:      s.producer(w.Kafka.Producer, "producer.override."),
-		MaxRetries:    int(s.integer("errors.max.retries")),
-		RetryDelayMax: s.duration("errors.retry.delay.max.ms"),
+		TransactionMetadata: s.boolean("provide.transaction.metadata"),
+		TransactionTopic:    s.text("topic.transaction"),
+		TopicCreation:       s.topicCreation(),
+		Producer:            s.producer(w.Kafka.Producer, "producer.override."),
+		MaxRetries:          int(s.integer("errors.max.retries")),
+		RetryDelayMax:       s.duration("errors.retry.delay.max.ms"),
 	}
 	if c.SnapshotMode == "never" {
 		c.SnapshotMode = "no_data"
@@ -128,6 +132,11 @@ func (s *section) checkNames(c *Connector) {
 		(!topicName.MatchString(c.TopicPrefix) || len(c.TopicPrefix) > maxTopicName-4) {
 		bad("topic.prefix", show(c.TopicPrefix),
 			"letters, digits, dot, underscore, hyphen, up to 245")
+	}
+	if t := c.TransactionTopic; !transactionTopic.MatchString(t) || t == "message" ||
+		t == "tidemark-events" || len(c.TopicPrefix)+1+len(t) > maxTopicName {
+		bad("topic.transaction", show(t), "letters, digits, underscore, hyphen, and the name of no "+
+			"other topic of the connector")
 	}
 	if !slotName.MatchString(c.SlotName) {
 		bad("slot.name", show(c.SlotName), "1 to 63 of a-z, 0-9 and underscore")

@@ -104,6 +104,8 @@ type Connector struct {
 	KeyTextColumns       []*regexp.Regexp // schema.table.column
 	MessageKeyColumns    []KeyColumns
 	Messages             MessageFilter
+	TransactionMetadata  bool
+	TransactionTopic     string // topic.transaction: what follows the prefix
 	TopicCreation        TopicCreation
 	Producer             Producer // worker's, overridden by producer.override.*
 	MaxRetries           int      // errors.max.retries; -1: for ever

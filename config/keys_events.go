@@ -108,9 +108,18 @@ var topicKeys = []Key{
 		"all topics are made alike in this version: make those of the groups beforehand"),
 	notYet("topic.creation.*", "", "Settings of a group of topics.",
 		"all topics are made alike in this version: make those of the groups beforehand"),
-	notYet("provide.transaction.metadata", "false", "Topic and block with transactions' totals.",
-		"not in this version: order by commit_lsn and event_index of source", "false"),
-	later("topic.transaction", "transaction", "Name of that topic.", "there is no such topic"),
+	{
+		Name: "provide.transaction.metadata", Scope: InConnector, Class: Supported, Type: Boolean,
+		Default: "false", Theirs: "false",
+		Meaning: "Fill the field transaction of each event (id, total_order, " +
+			"data_collection_order), and tell on a topic of their own where transactions with " +
+			"events begin and end, with the numbers of their events.",
+	},
+	{
+		Name: "topic.transaction", Scope: InConnector, Class: Supported, Type: Text,
+		Default: "transaction", Theirs: "transaction",
+		Meaning: "Name of that topic, behind topic.prefix and a dot.",
+	},
 	refused("transaction.metadata.factory", "", "Java class.",
 		"no Java class can be loaded: remove the key",
 		"io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory"),

@@ -215,6 +215,7 @@ var notDefault = map[string]string{
 	"delivery.timeout.ms": "130000", "request.timeout.ms": "31000",
 	"transaction.timeout.ms": "61000", "exactly.once.support": "required",
 	"exactly.once.batch.bytes": "1025", "exactly.once.batch.ms": "501",
+	"provide.transaction.metadata": "true", "topic.transaction": "tx",
 	"column.include.list": "a.b.c", "column.exclude.list": "a.b.c",
 	"column.truncate.to.*.chars": "a.b.c", "column.mask.with.*.chars": "a.b.c",
 	"column.mask.hash.v2.*.with.salt.*": "a.b.c", "column.mask.hash.*.with.salt.*": "a.b.c",

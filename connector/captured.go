@@ -91,7 +91,7 @@ func (s *session) checkTables(ctx context.Context, present *offsets.Fingerprint)
 			return err
 		}
 	}
-	return checkTopics(s.cfg.TopicPrefix, tables)
+	return checkTopics(s.cfg, tables)
 }
 
 // checkIdentities names the tables without a usable replica identity: publishing one makes every
@@ -159,8 +159,12 @@ func holders(
 
 // checkTopics refuses tables that would share a topic: Kafka takes no two topics that differ only
 // in "." and "_", because its metrics cannot tell them apart.
-func checkTopics(prefix string, tables []catalog.TableRow) error {
+func checkTopics(cfg *config.Connector, tables []catalog.TableRow) error {
+	prefix := cfg.TopicPrefix
 	seen := make(map[string]string, len(tables))
+	if cfg.TransactionMetadata {
+		seen[strings.ReplaceAll(prefix+"."+cfg.TransactionTopic, ".", "_")] = "topic.transaction"
+	}
 	for _, t := range tables {
 		name := t.Schema + "." + t.Name
 		topic := schema.TopicName(prefix, t.Schema, t.Name)

@@ -124,13 +124,18 @@ func (e *exactly) done(ctx context.Context, ev *decode.Event) error {
 	return e.commitDue(ctx, false)
 }
 
-// finish takes the end of the open source transaction.
-func (e *exactly) finish(ctx context.Context, tx *offsets.Tx, end offsets.LSN) error {
+// finish takes the end of the open source transaction, and what is to be sent with it.
+func (e *exactly) finish(
+	ctx context.Context, tx *offsets.Tx, end offsets.LSN, recs []envelope.Record,
+) error {
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.sendLocked(ctx, recs); err != nil {
+		return err
+	}
 	e.part.Finish(tx, end, time.Now())
 	return e.commitDue(ctx, false)
 }

@@ -18,6 +18,7 @@ func EncoderOptions(
 		Prefix: cfg.TopicPrefix, Database: database, Version: version, History: history,
 		Headers: cfg.HeadersEnable, Tombstones: cfg.TombstonesOnDelete,
 		Skipped: cfg.SkippedOperations, HashWholeKey: cfg.PartitionBy == "serialized_key",
+		Transactions:        cfg.TransactionMetadata,
 		FailUnrepresentable: cfg.ValueUnrepresentable == "fail", Types: types,
 		KeyText: func(schema, table, column string) bool {
 			return matches(cfg.KeyTextColumns, schema+"."+table+"."+column)

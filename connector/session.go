@@ -60,6 +60,8 @@ type session struct {
 	reread     *reread // nil: nothing is read again
 	records    []envelope.Record
 	tx         *offsets.Tx // the transaction that is open in the stream
+	beginSent  bool        // its begin was sent to the topic of transactions
+	recounting bool        // the event was sent by an earlier session, and is only counted
 	clock      clock
 	lastCommit offsets.LSN
 	lastChange time.Time

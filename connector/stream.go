@@ -89,24 +89,25 @@ func (s *session) data(ctx context.Context, f capture.Frame) error {
 // read again.
 func (s *session) event(ctx context.Context, ev *decode.Event, reread []int) (err error) {
 	if skip, err := s.exact.skip(ev); skip || err != nil {
+		if err == nil {
+			err = s.recount(ctx, ev)
+		}
 		return err
 	}
 	switch ev.Kind {
 	case decode.KindBegin:
 		s.tx = s.tracker.Begin(ev.Tx.FinalLSN)
 		s.exact.begin(s.tx)
+		s.transactionOpens(ev)
 		s.tx.XID, s.tx.CommitMicros = ev.Tx.XID, ev.Tx.CommitMicros
 	case decode.KindCommit:
-		err = s.commit(ev)
+		err = s.commit(ctx, ev)
 	case decode.KindRelation:
 		s.beforeWait() // the catalog may be asked
 		err = s.tables.announced(ctx, ev.Relation)
-	case decode.KindInsert, decode.KindUpdate, decode.KindDelete:
-		err = s.row(ctx, ev, reread)
-	case decode.KindTruncate:
-		err = s.truncate(ctx, ev)
-	case decode.KindMessage:
-		err = s.message(ctx, ev)
+	case decode.KindInsert, decode.KindUpdate, decode.KindDelete, decode.KindTruncate,
+		decode.KindMessage:
+		err = s.change(ctx, ev, reread)
 	case decode.KindNone:
 	}
 	if err != nil {
@@ -115,18 +116,34 @@ func (s *session) event(ctx context.Context, ev *decode.Event, reread []int) (er
 	return s.exact.done(s.commits, ev)
 }
 
-func (s *session) commit(ev *decode.Event) error {
+// change encodes an event and hands its records on.
+func (s *session) change(ctx context.Context, ev *decode.Event, reread []int) error {
+	switch ev.Kind {
+	case decode.KindTruncate:
+		return s.truncate(ctx, ev)
+	case decode.KindMessage:
+		return s.message(ctx, ev)
+	default:
+		return s.row(ctx, ev, reread)
+	}
+}
+
+func (s *session) commit(ctx context.Context, ev *decode.Event) error {
 	s.sabotage.commit(s)
 	s.lastCommit = ev.EndLSN
 	s.positions.Receive(ev.EndLSN)
 	tx := s.tx
+	end, err := s.transactionEnds(ctx, ev)
+	if err != nil {
+		return err
+	}
 	s.tx = nil
 	s.tracker.Finish(tx, ev.EndLSN)
 	s.metrics.Transaction()
 	now := s.clock.now()
 	s.lastChange = now
 	s.heartbeat(func(h *offsets.Heartbeat) { h.Transaction(now) })
-	return s.exact.finish(s.commits, tx, ev.EndLSN)
+	return s.exact.finish(s.commits, tx, ev.EndLSN, end)
 }
 
 // row encodes an insert, update or delete and hands its records to the producer.
@@ -147,7 +164,9 @@ func (s *session) row(ctx context.Context, ev *decode.Event, reread []int) error
 	if err != nil {
 		return err
 	}
-	t.count(s.records)
+	if !s.recounting {
+		t.count(s.records)
+	}
 	return s.hand(ctx, ev)
 }
 
@@ -168,7 +187,9 @@ func (s *session) truncate(ctx context.Context, ev *decode.Event) error {
 		if s.records, err = s.enc.Truncate(s.records, t.compiled, ev); err != nil {
 			return err
 		}
-		t.count(s.records[before:])
+		if !s.recounting {
+			t.count(s.records[before:])
+		}
 	}
 	return s.hand(ctx, ev)
 }
@@ -176,6 +197,9 @@ func (s *session) truncate(ctx context.Context, ev *decode.Event) error {
 // hand sends s.records, which are all of one event; it waits while the queue is full. The producer
 // may keep them until the stream is about to wait.
 func (s *session) hand(ctx context.Context, ev *decode.Event) error {
+	if done, err := s.transactionBegins(ctx, ev); done || err != nil {
+		return err
+	}
 	records := s.sabotage.records(s, s.records)
 	if s.exact != nil {
 		return s.exact.send(ctx, records, ev)

@@ -36,6 +36,7 @@ type tables struct {
 	leafNotFull   map[uint32]bool // by root
 	unmatched     map[string]int64
 	messages      *envelope.Table
+	transactions  *envelope.Table
 	written       map[string]string // the value schema that each topic's events have, by topic
 	announce      announcer
 
@@ -237,4 +238,21 @@ func (ts *tables) messageTable(ctx context.Context) (*envelope.Table, error) {
 	}
 	ts.messages = m
 	return m, nil
+}
+
+// transactionTable returns the compiled table of the topic of transactions, made ready at the first
+// one that has events.
+func (ts *tables) transactionTable(ctx context.Context) (*envelope.Table, error) {
+	if ts.transactions != nil {
+		return ts.transactions, nil
+	}
+	t, err := ts.enc.CompileTransactions(ts.cfg.TransactionTopic)
+	if err != nil {
+		return nil, err
+	}
+	if err := ts.ready(ctx, t); err != nil {
+		return nil, err
+	}
+	ts.transactions = t
+	return t, nil
 }

@@ -223,17 +223,22 @@ func appendBytes(dst, b []byte) []byte {
 	return append(dst, b...)
 }
 
+// millis rounds down, before 1970 too.
+func millis(micros int64) int64 {
+	ms := micros / 1000
+	if micros%1000 < 0 {
+		ms--
+	}
+	return ms
+}
+
 // appendTimes writes microseconds as ts_ms (plain, or the branch of a union), ts_us and ts_ns.
 // Milliseconds are rounded down, before 1970 too.
 func appendTimes(dst []byte, micros int64, msIsUnion bool) []byte {
-	millis := micros / 1000
-	if micros%1000 < 0 {
-		millis--
-	}
 	if msIsUnion {
 		dst = append(dst, branchValue)
 	}
-	dst = binary.AppendVarint(dst, millis)
+	dst = binary.AppendVarint(dst, millis(micros))
 	dst = append(dst, branchValue)
 	dst = binary.AppendVarint(dst, micros)
 	dst = append(dst, branchValue)

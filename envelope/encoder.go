@@ -25,7 +25,8 @@ type Encoder struct {
 	historyText []byte
 	history     int64 // what historyText says
 	source      fixedSource
-	reread      []int  // of the change that is being encoded
+	reread      []int // of the change that is being encoded
+	counting    counting
 	times       []byte // now as appendTimes writes it
 	timesOf     int64  // the now of times
 
@@ -105,7 +106,7 @@ func (e *Encoder) streamed(ev *decode.Event, op byte) origin {
 		op:  op,
 		pos: offsets.Position{History: e.o.History, CommitLSN: ev.Tx.FinalLSN, Index: ev.Index},
 		lsn: ev.LSN, micros: ev.Tx.CommitMicros, xid: ev.Tx.XID, hasXID: true,
-		marker: "false", name: ev.Tx.Origin,
+		marker: "false", name: ev.Tx.Origin, inTx: true,
 	}
 }
 

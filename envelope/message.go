@@ -25,6 +25,8 @@ func (e *Encoder) CompileMessages() (*Table, error) {
 		KeyReason: "none: logical messages",
 		source:    newSourceText(&e.o, "", ""),
 		counters:  e.counters.of("", "message"),
+
+		collection: "message",
 	}
 	return t, t.buildSchemas(messageField())
 }

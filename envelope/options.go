@@ -14,6 +14,9 @@ type Options struct {
 	Version  string // source.version
 	History  int64  // raised when LSNs start anew
 
+	// Transactions fills the field transaction; BeginTransaction must be told of each Begin.
+	Transactions bool
+
 	Headers    bool          // write the tidemark.* headers
 	Tombstones bool          // follow a delete by a record with the same key and a null value
 	Skipped    map[byte]bool // operations ('c', 'u', 'd', 't', 'm') that give no record

@@ -15,6 +15,7 @@ type origin struct {
 	micros int64 // commit time
 	xid    uint32
 	hasXID bool
+	inTx   bool   // of a transaction of the stream
 	marker string // source.snapshot
 	name   string // replication origin; empty: none
 }

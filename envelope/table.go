@@ -31,6 +31,9 @@ type Table struct {
 	columns []column
 	key     []keyColumn
 	shape   *KeyShape // of KeySchema; nil without a key
+	ownKey  bool      // KeySchema is not made of columns: the topic of transactions
+	// collection is the table's name in what is said of a transaction.
+	collection string
 	// keyHead and valueHead are the wire format's five bytes: zero, schema id in big endian.
 	keyHead, valueHead [5]byte
 	registered         bool
@@ -80,6 +83,7 @@ func (e *Encoder) Compile(rel *schema.Relation, info schema.TableInfo) (*Table, 
 		full:           rel.Identity == schema.IdentityFull && (!info.IsRoot || info.LeavesFull),
 		beforeRequired: e.o.BeforeRequired(rel.Namespace, rel.Name),
 		counters:       e.counters.of(rel.Namespace, rel.Name),
+		collection:     tableName(rel),
 	}
 	if len(t.Topic) > maxTopicLength {
 		return nil, fault.New(fault.TopicsCollide, "the topic's name of table "+tableName(rel)+
@@ -126,7 +130,7 @@ func (t *Table) buildSchemas(extra ...avroField) error {
 
 // HasKey reports whether records of rows have a key. Without one they have a null key, all go to
 // one partition, and a delete has no tombstone.
-func (t *Table) HasKey() bool { return len(t.key) > 0 }
+func (t *Table) HasKey() bool { return len(t.key) > 0 || t.ownKey }
 
 // SetIDs stores the ids that the registry gave the two schemas; key is ignored when the table has
 // no key. No row can be encoded before.

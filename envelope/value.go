@@ -57,8 +57,8 @@ func (e *Encoder) appendValue(dst []byte, t *Table, ev *event, o *origin) ([]byt
 	}
 	dst = e.appendStates(dst)
 	dst = e.appendSource(dst, &t.source, o)
-	dst = append(dst, branchNull) // transaction
-	dst = append(dst, 2, ev.op)   // a string of length 1
+	dst = e.appendTransaction(dst, t, o)
+	dst = append(dst, 2, ev.op) // a string of length 1
 	dst = append(dst, e.nowText()...)
 	if t.Relation == nil {
 		dst = ev.message.append(dst)
