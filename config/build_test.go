@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"path/filepath"
 	"strings"
@@ -302,5 +303,55 @@ func TestThePrimaryOfAStandby(t *testing.T) {
 	if _, err = load(map[string]string{"primary.user": "hb"}); err == nil ||
 		!strings.Contains(err.Error(), "primary.user: found no primary.hostname") {
 		t.Errorf("without a host: %v", err)
+	}
+}
+
+// How schemas come to the registry, from worker's keys and from converters'.
+func TestRegistrySchemas(t *testing.T) {
+	for lines, want := range map[string]string{
+		"":                               "true false false TopicNameStrategy TopicNameStrategy",
+		"normalize.schemas: true":        "true false true TopicNameStrategy TopicNameStrategy",
+		"auto.register.schemas: 'False'": "false false false TopicNameStrategy TopicNameStrategy",
+		"value.converter.auto.register.schemas: false\nkey.converter.use.latest.version: true": "false " +
+			"true false TopicNameStrategy TopicNameStrategy",
+		"key.subject.name.strategy: RecordNameStrategy": "true false false RecordNameStrategy " +
+			"TopicNameStrategy",
+		"value.converter.value.subject.name.strategy: io.confluent.kafka.serializers.subject." +
+			"TopicRecordNameStrategy": "true false false TopicNameStrategy TopicRecordNameStrategy",
+	} {
+		f, _, bad := loadText(t, withWorker(lines))
+		if bad != nil {
+			t.Errorf("%s: %q", lines, bad)
+			continue
+		}
+		r := f.Worker.Registry
+		got := fmt.Sprint(r.AutoRegister, " ", r.UseLatest, " ", r.Normalize, " ", r.KeySubjects, " ",
+			r.ValueSubjects)
+		if got != want {
+			t.Errorf("%s: %s, want %s", lines, got, want)
+		}
+	}
+	for lines, want := range map[string]string{
+		"use.latest.version: true": "use.latest.version: without effect while schemas are registered: " +
+			"set auto.register.schemas: false beside it",
+		"value.converter.value.subject.name.strategy: com.example.Own": "value.subject.name.strategy: " +
+			`found "com.example.Own", wanted TopicNameStrategy, RecordNameStrategy or ` +
+			"TopicRecordNameStrategy; no Java class can be loaded",
+	} {
+		_, _, bad := loadText(t, withWorker(lines))
+		if len(bad) != 1 || !strings.Contains(bad[0], want) {
+			t.Errorf("%s: %q, want %s", lines, bad, want)
+		}
+	}
+	for strategy, want := range map[string][2]string{
+		topicNameStrategy:       {"a.b.c-key", "a.b.c-value"},
+		recordNameStrategy:      {"n.Key", "n.Envelope"},
+		topicRecordNameStrategy: {"a.b.c-n.Key", "a.b.c-n.Envelope"},
+	} {
+		r := Registry{KeySubjects: strategy, ValueSubjects: strategy}
+		got := [2]string{r.Subject("a.b.c", "n.Key", true), r.Subject("a.b.c", "n.Envelope", false)}
+		if got != want {
+			t.Errorf("%s: %v, want %v", strategy, got, want)
+		}
 	}
 }

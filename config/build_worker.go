@@ -146,6 +146,7 @@ func buildRegistry(worker *section, connectors []*section, kafka *Kafka) Registr
 		TLSCAFile: r.text("schema.registry.ssl.truststore.location"),
 		Timeout:   worker.duration("schema.registry.timeout.ms"),
 	}
+	r.schemas(&out)
 	urls, from, ok := r.find("schema.registry.url")
 	if !ok || len(urls.entries()) == 0 {
 		if !worker.tree.has("schema.registry.url") || ok {
@@ -248,4 +249,36 @@ func (r registrySettings) find(name string) (value, *section, bool) {
 		visit(s, "key.converter."+name)
 	}
 	return first, owner, owner != nil
+}
+
+// schemas reads how schemas come to the registry and what their subjects are called.
+func (r registrySettings) schemas(out *Registry) {
+	out.AutoRegister = !strings.EqualFold(r.text("auto.register.schemas"), "false")
+	out.UseLatest = strings.EqualFold(r.text("use.latest.version"), "true")
+	out.Normalize = strings.EqualFold(r.text("normalize.schemas"), "true")
+	out.KeySubjects = r.strategy("key.subject.name.strategy")
+	out.ValueSubjects = r.strategy("value.subject.name.strategy")
+	if v, from, _ := r.find("use.latest.version"); out.UseLatest && out.AutoRegister {
+		from.violate("use.latest.version", v.line, "", "",
+			"without effect while schemas are registered: set auto.register.schemas: false beside it")
+	}
+}
+
+func (r registrySettings) strategy(name string) string {
+	v, from, ok := r.find(name)
+	if !ok {
+		return topicNameStrategy
+	}
+	for _, s := range []string{topicNameStrategy, recordNameStrategy, topicRecordNameStrategy} {
+		if text := strings.TrimSpace(v.text); strings.EqualFold(text, s) ||
+			strings.EqualFold(text, strategyPackage+s) {
+			return s
+		}
+	}
+	if from != r.worker || !r.worker.has(name) { // else its row has said so
+		from.violate(name, v.line, v.found(Key{}), oneOf([]string{
+			topicNameStrategy, recordNameStrategy, topicRecordNameStrategy,
+		}), "no Java class can be loaded")
+	}
+	return topicNameStrategy
 }

@@ -56,6 +56,34 @@ type Registry struct {
 	Bearer    Secret
 	TLSCAFile string
 	Timeout   time.Duration // one request
+
+	AutoRegister  bool // auto.register.schemas; else subjects must have the schemas
+	UseLatest     bool // without AutoRegister: a subject's latest version that means the same will do
+	Normalize     bool
+	KeySubjects   string // TopicNameStrategy, RecordNameStrategy, TopicRecordNameStrategy
+	ValueSubjects string
+}
+
+// Names of Confluent's subject name strategies.
+const (
+	topicNameStrategy       = "TopicNameStrategy"
+	recordNameStrategy      = "RecordNameStrategy"
+	topicRecordNameStrategy = "TopicRecordNameStrategy"
+)
+
+// Subject returns the subject of a topic's key or value schema, whose record has that full name.
+func (r *Registry) Subject(topic, record string, key bool) string {
+	strategy, suffix := r.ValueSubjects, "-value"
+	if key {
+		strategy, suffix = r.KeySubjects, "-key"
+	}
+	switch strategy {
+	case recordNameStrategy:
+		return record
+	case topicRecordNameStrategy:
+		return topic + "-" + record
+	}
+	return topic + suffix
 }
 
 // Connector is one connector's settings.

@@ -79,10 +79,6 @@ func converterKeys(prefix string) []Key {
 		k.Scope = Both
 		return k
 	}
-	const registered = "schemas are registered when they change, and records name exactly these: " +
-		"remove the key"
-	const strategy = "subjects are TOPIC-key and TOPIC-value in this version: remove the key"
-	const topicName = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 	return []Key{
 		in("schema.registry.url", List),
 		in("basic.auth.credentials.source", Text),
@@ -90,12 +86,13 @@ func converterKeys(prefix string) []Key {
 		in("schema.registry.basic.auth.user.info", SecretText),
 		in("bearer.auth.token", SecretText),
 		in("schema.registry.ssl.truststore.location", Path),
-		no("auto.register.schemas", "true", "Whether schemas are registered.", registered, "true"),
-		no("use.latest.version", "false", "Whether to write with another schema.", registered,
-			"false"),
-		no("use.schema.id", "-1", "Whether to write with another schema.", registered, "-1"),
-		no("key.subject.name.strategy", topicName, "Names of subjects.", strategy, topicName),
-		no("value.subject.name.strategy", topicName, "Names of subjects.", strategy, topicName),
+		in("auto.register.schemas", Boolean),
+		in("use.latest.version", Boolean),
+		in("normalize.schemas", Boolean),
+		in("key.subject.name.strategy", Text),
+		in("value.subject.name.strategy", Text),
+		no("use.schema.id", "-1", "Whether to write with another schema.", "a schema's id follows "+
+			"from the table: remove the key, or set use.latest.version", "-1"),
 		ignored(Both, prefix+".*", "", "Any other option of a converter.",
 			"the envelope's schemas are fixed by contract"),
 	}

@@ -185,7 +185,10 @@ var notDefault = map[string]string{
 	"ssl.endpoint.identification.algorithm": "",
 	"schema.registry.url":                   "http://r:1", "basic.auth.user.info": "u:p",
 	"schema.registry.basic.auth.user.info": "u:p", "bearer.auth.token": "t",
-	"schema.registry.timeout.ms": "700", "http.listen": "127.0.0.1:1",
+	"auto.register.schemas": "false", "normalize.schemas": "true",
+	"key.subject.name.strategy":   "RecordNameStrategy",
+	"value.subject.name.strategy": "RecordNameStrategy",
+	"schema.registry.timeout.ms":  "700", "http.listen": "127.0.0.1:1",
 	"offset.storage.topic": "o", "offset.storage.replication.factor": "2",
 	"offset.storage.partitions": "3", "offset.flush.interval.ms": "17",
 	"topic.prefix": "other", "database.hostname": "db", "database.port": "1",
@@ -234,7 +237,7 @@ var starred = map[string]string{
 // of their own hold them.
 var noEffectAlone = []string{
 	"sasl.mechanism", "sasl.jaas.config", "ssl.truststore.location", "ssl.truststore.type",
-	"basic.auth.credentials.source", "schema.registry.ssl.truststore.location",
+	"use.latest.version", "basic.auth.credentials.source", "schema.registry.ssl.truststore.location",
 	"schema.registry.ssl.truststore.type", "name", "database.sslrootcert", "on.slot.gap",
 	"primary.port", "primary.user", "primary.password",
 }

@@ -48,10 +48,46 @@ var registryKeys = []Key{
 		Why: "client certificates are not in this version: use basic.auth.user.info",
 	},
 	{
+		Name: "auto.register.schemas", Scope: InWorker, Class: Supported, Type: Boolean,
+		Default: "true", Theirs: "true",
+		Meaning: "Whether schemas are registered. With false each subject must have them, those of " +
+			"the topics of transactions and of Tidemark's own events too; else schema_rejected.",
+	},
+	{
+		Name: "use.latest.version", Scope: InWorker, Class: Supported, Type: Boolean,
+		Default: "false", Theirs: "false",
+		Meaning: "Without auto.register.schemas: name a subject's latest version in the records, " +
+			"when it differs from the events' schema in defaults, documentation and properties " +
+			"only; else schema_rejected with the difference.",
+	},
+	{
+		Name: "normalize.schemas", Scope: InWorker, Class: Supported, Type: Boolean,
+		Default: "false", Theirs: "false",
+		Meaning: "Have the registry compare and store schemas in their normal form.",
+	},
+	strategyKey("key"),
+	strategyKey("value"),
+	{
 		Name: "schema.registry.timeout.ms", Scope: InWorker, Class: Supported, Type: Duration,
 		Default: "10000", Bounds: &Bounds{100, 600_000},
 		Meaning: "How long one request to the registry may take.",
 	},
+}
+
+const strategyPackage = "io.confluent.kafka.serializers.subject."
+
+func strategyKey(what string) Key {
+	return Key{
+		Name: what + ".subject.name.strategy", Scope: InWorker, Class: Supported, Type: Enum,
+		Default: topicNameStrategy, Theirs: topicNameStrategy,
+		Enum: []string{
+			topicNameStrategy, recordNameStrategy, topicRecordNameStrategy,
+			strategyPackage + topicNameStrategy, strategyPackage + recordNameStrategy,
+			strategyPackage + topicRecordNameStrategy,
+		},
+		Meaning: "Subjects of " + what + " schemas: TOPIC-" + what + ", the record's full name, or " +
+			"both joined by a hyphen.",
+	}
 }
 
 // workerKeys are tidemark's own settings of the process.

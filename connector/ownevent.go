@@ -62,7 +62,7 @@ func (s *session) eventRecords(
 	if err != nil {
 		return nil, err
 	}
-	id, err := s.tables.register(ctx, topic+"-value", text)
+	id, err := s.tables.register(ctx, topic, false, text)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (ts *tables) schemaChange(ctx context.Context, t *table) error {
 	if ts.written[c.Topic] == c.ValueSchema {
 		return nil
 	}
-	subject := c.Topic + "-value"
+	subject := ts.subject(c.Topic, false, c.ValueSchema)
 	changes, err := ts.changes(ctx, c, subject)
 	if err != nil && ctx.Err() == nil && ts.cfg.SchemaLogicalChange != "fail" {
 		// A registry that lets nobody read, or holds something else there: registering tells.

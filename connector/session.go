@@ -226,6 +226,7 @@ func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) erro
 	reg, err := registry.New(registry.Options{
 		URLs: r.URLs, User: r.User, Password: r.Password.Reveal(), Bearer: r.Bearer.Reveal(),
 		CAFile: r.TLSCAFile, Timeout: r.Timeout, UserAgent: "tidemark/" + s.c.version,
+		Normalize: r.Normalize,
 	})
 	if err != nil {
 		return err
@@ -244,6 +245,7 @@ func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) erro
 	s.decoder = decode.NewSession()
 	s.tables = &tables{
 		cfg: s.cfg, log: s.log, metrics: s.metrics, enc: s.enc, catalog: s.catalog, registry: reg,
+		schemas:  &s.c.worker.Registry,
 		producer: s.producer, viaRoot: viaRoot, byOID: map[uint32]*table{},
 		leafNotFull: map[uint32]bool{}, unmatched: map[string]int64{},
 		written: map[string]string{}, announce: s.announceSchemaChange,

@@ -27,6 +27,7 @@ type tables struct {
 	enc      *envelope.Encoder
 	catalog  *catalog.Catalog
 	registry *registry.Client
+	schemas  *config.Registry
 	producer *deliver.Producer
 
 	byOID   map[uint32]*table
@@ -153,13 +154,13 @@ func (ts *tables) ready(ctx context.Context, c *envelope.Table) error {
 	}
 	keyID := 0
 	if c.HasKey() {
-		id, err := ts.register(ctx, c.Topic+"-key", c.KeySchema)
+		id, err := ts.register(ctx, c.Topic, true, c.KeySchema)
 		if err != nil {
 			return err
 		}
 		keyID = id
 	}
-	valueID, err := ts.register(ctx, c.Topic+"-value", c.ValueSchema)
+	valueID, err := ts.register(ctx, c.Topic, false, c.ValueSchema)
 	if err != nil {
 		return err
 	}
@@ -167,11 +168,27 @@ func (ts *tables) ready(ctx context.Context, c *envelope.Table) error {
 	return nil
 }
 
-// register asks the registry until it answers.
-func (ts *tables) register(ctx context.Context, subject, text string) (id int, err error) {
+// subject is the subject of a topic's key or value schema.
+func (ts *tables) subject(topic string, key bool, text string) string {
+	return ts.schemas.Subject(topic, registry.RecordName(text), key)
+}
+
+// register asks the registry until it answers: to register a schema, or for the id of what is
+// registered.
+func (ts *tables) register(
+	ctx context.Context, topic string, key bool, text string,
+) (id int, err error) {
+	subject, request := ts.subject(topic, key, text), ts.registry.Register
+	switch {
+	case ts.schemas.AutoRegister:
+	case ts.schemas.UseLatest:
+		request = ts.registry.UsableLatest
+	default:
+		request = ts.registry.Registered
+	}
 	err = ts.ask(ctx, "register", subject, func() error {
 		var err error
-		id, err = ts.registry.Register(ctx, subject, text)
+		id, err = request(ctx, subject, text)
 		switch {
 		case err == nil:
 			ts.metrics.SchemaRegistration(metrics.RegistrationOK)

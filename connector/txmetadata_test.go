@@ -38,7 +38,7 @@ func TestTransactionMetadata(t *testing.T) {
 			r.extra["exactly.once.support"] = mode
 			r.extra["provide.transaction.metadata"] = "true"
 			r.extra["topic.transaction"] = "tx"
-			r.extra["table.exclude.list"] = "public.other"
+			r.extra["table.include.list"] = "public.[tu]"
 			r.exec(numbers, insertNumbers(1, 1), "CREATE TABLE u (id int PRIMARY KEY)",
 				"CREATE TABLE other (id int PRIMARY KEY)")
 			run := r.start()

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/schema"
 	"github.com/tidemark-cdc/tidemark/schema/registry"
 )
 
@@ -55,7 +56,7 @@ func checkCompatibility(ctx context.Context, p *probe, o *outcome) error {
 	group.SetLimit(parallelQuestions)
 	for i, r := range tables {
 		group.Go(func() (err error) {
-			levels[i], err = p.registry.Compatibility(ctx, p.topicOf(r)+"-value")
+			levels[i], err = p.registry.Compatibility(ctx, p.subjectOf(r))
 			return err
 		})
 	}
@@ -70,7 +71,7 @@ func checkCompatibility(ctx context.Context, p *probe, o *outcome) error {
 	for i, level := range levels {
 		count[level]++
 		if level == "NONE" {
-			none = append(none, p.topicOf(tables[i])+"-value")
+			none = append(none, p.subjectOf(tables[i]))
 		}
 	}
 	if len(none) > 0 {
@@ -81,6 +82,12 @@ func checkCompatibility(ctx context.Context, p *probe, o *outcome) error {
 	}
 	o.ok("%s", levelsText(count))
 	return nil
+}
+
+// subjectOf is the subject of a table's value schema.
+func (p *probe) subjectOf(r *relation) string {
+	topic := p.topicOf(r)
+	return p.worker.Registry.Subject(topic, schema.AvroNamespace(topic)+".Envelope", false)
 }
 
 func levelsText(count map[string]int) string {

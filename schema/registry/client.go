@@ -29,6 +29,7 @@ type Options struct {
 	CAFile         string   // PEM; empty: the system's roots
 	Timeout        time.Duration
 	UserAgent      string
+	Normalize      bool // have schemas compared and stored in their normal form
 }
 
 // defaultTimeout bounds a request when Options.Timeout is 0: a registry answers within
@@ -39,6 +40,7 @@ const defaultTimeout = 10 * time.Second
 type Client struct {
 	nodes     []*node
 	transport *http.Transport
+	normalize bool
 
 	mu        sync.Mutex
 	first     int // the node that answered last
@@ -69,7 +71,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		transport: transport, ids: map[subjectSchema]int{}, schemas: map[int]string{},
+		transport: transport, normalize: o.Normalize, ids: map[subjectSchema]int{}, schemas: map[int]string{},
 	}
 	for _, raw := range o.URLs {
 		n, err := newNode(raw, o, transport)
@@ -125,28 +127,20 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // schema that the subject has already keeps its id and makes no version. Faults: schema_rejected,
 // authentication_failed, registry_unreachable (try again; RetryAfter says when), config_invalid.
 func (c *Client) Register(ctx context.Context, subject, schema string) (int, error) {
-	key := subjectSchema{subject, schema}
-	c.mu.Lock()
-	id := c.ids[key]
-	c.mu.Unlock()
-	if id > 0 {
-		return id, nil
-	}
-	err := c.try(ctx, func(ctx context.Context, client *sr.Client) error {
-		var err error
-		id, err = client.RegisterSchema(ctx, subject, sr.Schema{Schema: schema}, -1, -1)
-		if err == nil && id <= 0 {
-			return errNoID
+	return c.remembered(subject, schema, func() (id int, err error) {
+		err = c.try(ctx, func(ctx context.Context, client *sr.Client) error {
+			var err error
+			id, err = client.RegisterSchema(c.params(ctx), subject, sr.Schema{Schema: schema}, -1, -1)
+			if err == nil && id <= 0 {
+				return errNoID
+			}
+			return err
+		})
+		if err != nil {
+			return 0, c.rejected(ctx, subject, err)
 		}
-		return err
+		return id, nil
 	})
-	if err != nil {
-		return 0, c.rejected(ctx, subject, err)
-	}
-	c.mu.Lock()
-	c.ids[key] = id
-	c.mu.Unlock()
-	return id, nil
 }
 
 // ErrNotFound is in the chain of SchemaByID's error when the registry has no such id.
