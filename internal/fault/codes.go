@@ -50,6 +50,7 @@ const (
 	TimelineDiverged   Code = "timeline_diverged"
 	TruncateOnCompact  Code = "truncate_on_compacted_topic"
 	TransactionChanged Code = "transaction_changed"
+	BrokerDataLost     Code = "broker_data_lost"
 )
 
 // Row is a line of the table of codes.
@@ -103,6 +104,7 @@ var Table = []Row{
 	{TimelineDiverged, 4, "the server's timeline left the stored one before the stored position"},
 	{TruncateOnCompact, 4, "a TRUNCATE cannot be written to a compacted topic"},
 	{TransactionChanged, 4, "a source transaction that was sent in part does not come again as it was"},
+	{BrokerDataLost, 4, "a Kafka broker no longer has records that it had confirmed"},
 }
 
 // Exit returns the exit status of a code: 1 for one that the table does not have.

@@ -134,6 +134,20 @@ var classes = []class{
 		fix: constant("correct topic.creation.default.*"),
 	},
 	{
+		// Not the expiry of an idle producer, whose next sequence a broker takes as it comes.
+		code: fault.BrokerDataLost,
+		text: "the broker has lost records that it had confirmed (a sequence is missing)",
+		errs: []error{kerr.OutOfOrderSequenceNumber},
+		fix: constant("see the brokers' logs for an unclean leader election or a lost disk; the next " +
+			"start sends everything after the stored position again; if older records of the topic " +
+			"are gone as well, only a new snapshot brings them back (tidemark offsets reset)"),
+	},
+	{
+		code: fault.BrokerUnreachable, text: "the broker has forgotten the producer",
+		errs: []error{kerr.UnknownProducerID},
+		fix:  constant("nothing, unless it comes again: a new producer repeats what was not confirmed"),
+	},
+	{
 		code: fault.BrokerUnreachable, text: "no broker answers", temporary: true,
 		errs: []error{
 			context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,

@@ -59,7 +59,8 @@ func TestErrorsGetTheCodeThatSaysWhatToDo(t *testing.T) {
 		{kerr.NotLeaderForPartition, fault.BrokerUnreachable, true},
 		{kgo.ErrRecordTimeout, fault.BrokerUnreachable, true},
 		{errors.New("something else"), fault.Internal, false},
-		{kerr.OutOfOrderSequenceNumber, fault.Internal, false},
+		{kerr.OutOfOrderSequenceNumber, fault.BrokerDataLost, false},
+		{kerr.UnknownProducerID, fault.BrokerUnreachable, false},
 	} {
 		wrapped := fmt.Errorf("around it: %w", c.err)
 		got := Wrap("Write", "topic t", wrapped)

@@ -16,7 +16,6 @@ const root = "../.."
 // owed are the rows that have no test yet: a line a row, taken out with the test.
 var owed = []int{
 	18,
-	22,
 	30,
 	32,
 	35,
