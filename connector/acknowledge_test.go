@@ -158,6 +158,7 @@ func TestF45AServerThatRestartsLosesNothing(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"fast", "immediate", "kill"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			eachMode(t, func(t *testing.T, set func(*rig) *rig) {
 				once := strings.HasSuffix(t.Name(), "exactly_once") == (how == "immediate")
 				if os.Getenv("TIDEMARK_TEST_ALL") == "" && !once {

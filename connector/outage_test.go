@@ -67,6 +67,7 @@ func TestF47TheWayToTheServerBreaks(t *testing.T) {
 	t.Parallel()
 	for name, o := range outages {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			if o.slow && os.Getenv("TIDEMARK_TEST_ALL") == "" {
 				t.Skip("TIDEMARK_TEST_ALL is not set")
 			}
