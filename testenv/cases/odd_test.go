@@ -56,7 +56,7 @@ func TestAnUpdateThatChangesNothing(t *testing.T) {
 
 // A value of 250 MB, larger than the queue: it passes alone, in snapshot and stream, where the
 // topic takes it.
-func TestAValueOf250Megabytes(t *testing.T) {
+func TestF57AValueOf250Megabytes(t *testing.T) {
 	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
 		t.Skip("takes a minute and 2 GB; TIDEMARK_TEST_ALL=1 runs it")
 	}
