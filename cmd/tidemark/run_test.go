@@ -116,7 +116,9 @@ func (p *process) until(what string, ok func() bool) {
 		case <-time.After(20 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s: not within a minute", what)
+			_ = p.cmd.Process.Kill() // it may have ended
+			<-p.done
+			p.t.Fatalf("%s: not within a minute\n%s", what, p.stderr.String())
 		}
 	}
 }
