@@ -79,7 +79,7 @@ func (s *session) openWatchCatalog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.watchCatalog = catalog.New(conn)
+	s.watchCatalog = catalog.New(conn).Limit(s.cfg.Database.QueryTimeout)
 	s.closeWatch = func() {
 		closing, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()

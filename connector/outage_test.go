@@ -73,6 +73,7 @@ func TestF47TheWayToTheServerBreaks(t *testing.T) {
 			}
 			inBothModes(t, func(t *testing.T, r *rig) {
 				r.exec(numbers, "ALTER DATABASE "+r.db+" SET wal_sender_timeout = '2s'")
+				r.extra["database.query.timeout.ms"] = "20000" // a look at the catalog may be under way
 				proxy := r.behindProxy()
 				run := r.start()
 				r.streaming(run)

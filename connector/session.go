@@ -146,7 +146,7 @@ func (s *session) open(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(closing) // only catalog reads; nothing to lose
 	})
-	s.catalog = catalog.New(conn)
+	s.catalog = catalog.New(conn).Limit(s.cfg.Database.QueryTimeout)
 	w := s.c.worker
 	clientOpts, err := kafkadial.Options(w.Kafka)
 	if err != nil {

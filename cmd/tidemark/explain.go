@@ -141,7 +141,7 @@ func explainConnector(
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	x := explainer{
-		cfg: cfg, catalog: catalog.New(conn), schemas: schemas, someLeafFull: map[uint32]bool{},
+		cfg: cfg, catalog: catalog.New(conn).Limit(cfg.Database.QueryTimeout), schemas: schemas, someLeafFull: map[uint32]bool{},
 	}
 	types := schema.Options{DecimalMode: cfg.DecimalMode, MoneyDigits: cfg.MoneyDigits}
 	if types.MoneyDigits < 0 {

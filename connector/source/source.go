@@ -103,6 +103,11 @@ func (s *Source) with(ctx context.Context, f func(context.Context, *pgx.Conn) er
 		}
 		s.conn = conn
 	}
+	if s.db.QueryTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.db.QueryTimeout)
+		defer cancel()
+	}
 	if err := f(ctx, s.conn); err != nil {
 		return pgdial.Wrap(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -32,16 +33,29 @@ type Catalog struct {
 	// types are all types seen so far. An answer replaces what was known; a type that has been
 	// dropped since is kept, for rows that were written before it was.
 	types typeMap
+	limit time.Duration // of one statement; 0 is none
 }
 
 // New returns a Catalog on an ordinary connection (not one that speaks the replication commands).
 // The connection stays the caller's.
 func New(conn *pgx.Conn) *Catalog { return &Catalog{conn: conn, types: typeMap{}} }
 
+// Limit bounds each statement from now on; 0 is no bound. A statement that takes longer costs the
+// connection.
+func (c *Catalog) Limit(d time.Duration) *Catalog {
+	c.limit = d
+	return c
+}
+
 // query runs a statement in one round trip and hands each row to scan.
 func (c *Catalog) query(
 	ctx context.Context, what, sql string, scan func(pgx.Rows) error, args ...any,
 ) error {
+	if c.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.limit)
+		defer cancel()
+	}
 	rows, err := c.conn.Query(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
