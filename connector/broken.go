@@ -3,6 +3,8 @@
 package connector
 
 import (
+	"context"
+
 	"github.com/tidemark-cdc/tidemark/connector/decode"
 	"github.com/tidemark-cdc/tidemark/envelope"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -17,3 +19,9 @@ func (saboteur) row(*session, *decode.Event) (drop bool)                   { ret
 func (saboteur) records(_ *session, r []envelope.Record) []envelope.Record { return r }
 func (saboteur) commit(*session)                                           {}
 func (saboteur) mark(_ *session, m offsets.Mark) offsets.Mark              { return m }
+func (saboteur) keepalive(*session, offsets.LSN)                           {}
+func (saboteur) cut(r *offsets.Record) *offsets.Record                     { return r }
+
+func (saboteur) save(ctx context.Context, s *session, r offsets.Record) error {
+	return s.offsets.Save(ctx, r)
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connector/decode"
 	"github.com/tidemark-cdc/tidemark/envelope"
+	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
@@ -20,6 +21,11 @@ const (
 	faultSwap          = "swap"            // two events of a key in one transaction change places
 	faultSkipOnRestart = "skip_on_restart" // a resumed session leaves its first rows out
 	faultAbsentNull    = "absent_null"     // a value that the log did not carry is shown as null
+	faultTwice         = "twice"           // one change in 97 is sent twice
+	faultSkipMore      = "skip_one_more"   // behind a cut, the first row that was not sent is left out
+	faultSkipLess      = "skip_one_less"   // behind a cut, the last row that was sent comes again
+	faultNoK3          = "no_k3"           // a keepalive's position is taken over unconfirmed records
+	faultNoFence       = "no_fence"        // a writer that was fenced fences in turn, and stores
 )
 
 // skippedRows is more than a session repeats, so that rows are left out that were never sent.
@@ -29,6 +35,7 @@ const skippedRows = 500
 type saboteur struct {
 	rows int
 	held []envelope.Record
+	idle offsets.LSN
 }
 
 func is(fault string) bool { return os.Getenv("TIDEMARK_FAULT") == fault }
@@ -60,6 +67,12 @@ func (b *saboteur) row(s *session, _ *decode.Event) (drop bool) {
 // records holds each change back until the next one, and lets that one go first when it is of the
 // same key.
 func (b *saboteur) records(_ *session, in []envelope.Record) []envelope.Record {
+	if is(faultTwice) && b.rows%97 == 0 && len(in) > 0 {
+		again := in[0]
+		again.Buffer = nil
+		again.Key, again.Value = bytes.Clone(again.Key), bytes.Clone(again.Value)
+		return append(append([]envelope.Record(nil), in...), again)
+	}
 	if !is(faultSwap) {
 		return in
 	}
@@ -85,5 +98,39 @@ func (b *saboteur) mark(s *session, m offsets.Mark) offsets.Mark {
 	if is(faultEarlyAck) {
 		m.LSN = s.positions.Snapshot().Received
 	}
+	m.LSN = max(m.LSN, b.idle)
 	return m
+}
+
+// keepalive sees the server's end. The Tracker would refuse it too: this goes past both guards.
+func (b *saboteur) keepalive(s *session, end offsets.LSN) {
+	if is(faultNoK3) && s.tx == nil && end > b.idle {
+		b.idle = end
+		_ = s.store(context.Background()) // a failure ends the session
+	}
+}
+
+// cut is the record that the skipping of row messages follows.
+func (b *saboteur) cut(r *offsets.Record) *offsets.Record {
+	changed := *r
+	switch {
+	case r.LSNCommit == 0:
+	case is(faultSkipMore):
+		changed.EventIndex++
+	case is(faultSkipLess):
+		changed.EventIndex--
+	}
+	return &changed
+}
+
+// save stores a record.
+func (b *saboteur) save(ctx context.Context, s *session, r offsets.Record) error {
+	err := s.offsets.Save(ctx, r)
+	if is(faultNoFence) && fault.Has(err, fault.Fenced) {
+		if err := s.offsets.Fence(ctx); err != nil {
+			return err
+		}
+		return s.offsets.Save(ctx, r)
+	}
+	return err
 }

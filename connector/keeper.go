@@ -75,7 +75,7 @@ func (s *session) store(ctx context.Context) error {
 	if mark.XID != 0 {
 		rec.TxID = mark.XID
 	}
-	err := s.offsets.Save(ctx, rec)
+	err := s.sabotage.save(ctx, s, rec)
 	if err == nil {
 		s.record = rec
 	}

@@ -272,7 +272,7 @@ func (s *session) own(ctx context.Context, d offsets.Decision, in offsets.StartI
 	if d.Action == offsets.Repair {
 		forgetCut(&s.record, d.Start)
 	}
-	s.exact.adopt(&s.record)
+	s.exact.adopt(s.sabotage.cut(&s.record))
 	s.stream.SetFlushed(d.Start)
 	err := s.saveRecord(ctx, func(r *offsets.Record) {
 		r.Epoch++

@@ -253,6 +253,7 @@ func (s *session) keepalive(f capture.Frame) {
 	s.tracker.Receive(f.ServerEnd)
 	s.positions.Receive(f.ServerEnd)
 	s.serverEnd.Store(uint64(f.ServerEnd))
+	s.sabotage.keepalive(s, f.ServerEnd)
 	in := offsets.IdleInput{
 		WALEnd:        f.ServerEnd,
 		InStreamOrder: true,

@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
-	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 	"github.com/tidemark-cdc/tidemark/testenv/check"
 	"github.com/tidemark-cdc/tidemark/testenv/proof"
 	"github.com/tidemark-cdc/tidemark/testenv/workload"
@@ -41,9 +40,10 @@ var brokenBuild = sync.OnceValues(func() (string, error) {
 	return proof.Build(ctx, dir, "broken")
 })
 
-// brokenRun runs a connector with a fault under a workload, kills it twice, and returns what the
-// checker says.
-func brokenRun(t *testing.T, fault string) *check.Report {
+// brokenRig is a rig with the broken build.
+func brokenRig(
+	t *testing.T, o workload.Options, configure func(*proof.Rig),
+) (*proof.Rig, *testenv.FakeBroker) {
 	t.Helper()
 	if os.Getenv("TIDEMARK_BROKEN") == "" {
 		t.Skip("the broken builds are a stage of their own: TIDEMARK_BROKEN=1")
@@ -52,27 +52,21 @@ func brokenRun(t *testing.T, fault string) *check.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pg := testenv.SharedPostgres(t, "18")
-	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { broker.Close() })
-	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { registry.Close() })
+	return proof.NewRig(t, binary, o, configure)
+}
+
+// brokenRun runs a connector with a fault under a workload, kills it twice, and returns what the
+// checker says.
+func brokenRun(t *testing.T, fault string, exactlyOnce bool) *check.Report {
+	t.Helper()
+	o := workload.Options{Seed: 7, Keys: 200, Rate: 1500}
+	r, broker := brokenRig(t, o, func(r *proof.Rig) {
+		r.ExactlyOnce = exactlyOnce
+		r.Keys = map[string]string{
+			"offset.flush.interval.ms": "50", "exactly.once.batch.bytes": "16384",
+		}
+	})
 	slowData(broker)
-	r := &proof.Rig{
-		Binary: binary, Postgres: pg, Database: testenv.NewDatabase(t, pg), Brokers: broker.Addrs(),
-		Registry: registry.URL, Dir: t.TempDir(),
-		Keys: map[string]string{"offset.flush.interval.ms": "50"},
-	}
-	if err := r.Prepare(t.Context(), workload.Options{Seed: 7, Keys: 200, Rate: 1500}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Kill)
 	sampler := r.Sampler()
 	for range 3 {
 		r.Kill()
@@ -110,9 +104,9 @@ func slowData(broker *testenv.FakeBroker) {
 	})
 }
 
-func fails(t *testing.T, fault string, want ...check.Kind) {
+func fails(t *testing.T, fault string, exactlyOnce bool, want ...check.Kind) {
 	t.Helper()
-	report := brokenRun(t, fault)
+	report := brokenRun(t, fault, exactlyOnce)
 	for kind := range report.Counts {
 		if slices.Contains(want, kind) {
 			return
@@ -123,13 +117,25 @@ func fails(t *testing.T, fault string, want ...check.Kind) {
 
 // Without a fault the same run passes: what fails the others is the fault.
 func TestBrokenNot(t *testing.T) {
-	if report := brokenRun(t, ""); !report.OK() {
-		t.Error("the checker fails without a fault")
+	for mode, exactlyOnce := range map[string]bool{"at least once": false, "exactly once": true} {
+		t.Run(mode, func(t *testing.T) {
+			if report := brokenRun(t, "", exactlyOnce); !report.OK() {
+				t.Error("the checker fails without a fault")
+			}
+		})
 	}
 }
 
-func TestBrokenEarlyAck(t *testing.T)      { fails(t, "early_ack", check.Positions) }
-func TestBrokenDrop(t *testing.T)          { fails(t, "drop", check.Hole) }
-func TestBrokenSwap(t *testing.T)          { fails(t, "swap", check.Order) }
-func TestBrokenSkipOnRestart(t *testing.T) { fails(t, "skip_on_restart", check.Hole) }
-func TestBrokenAbsentNull(t *testing.T)    { fails(t, "absent_null", check.Fold) }
+// Store before confirm, and acknowledge early, which follows from it.
+func TestBrokenEarlyAck(t *testing.T)      { fails(t, "early_ack", false, check.Positions) }
+func TestBrokenDrop(t *testing.T)          { fails(t, "drop", false, check.Hole) }
+func TestBrokenSwap(t *testing.T)          { fails(t, "swap", false, check.Order) }
+func TestBrokenSkipOnRestart(t *testing.T) { fails(t, "skip_on_restart", false, check.Hole) }
+func TestBrokenAbsentNull(t *testing.T)    { fails(t, "absent_null", false, check.Fold) }
+func TestBrokenExactlyOnceTwice(t *testing.T) {
+	fails(t, "twice", true, check.Once)
+}
+
+func TestBrokenExactlyOnceDrop(t *testing.T) {
+	fails(t, "drop", true, check.Hole)
+}

@@ -13,7 +13,8 @@
 //	before      with REPLICA IDENTITY FULL, an event's old row is the previous one's new row
 //	partition   a key's partition is Java's murmur2 of its Avro body; every record decodes with
 //	            hamba/avro, which the product does not encode with
-//	positions   flushed <= stored <= confirmed at every sample, and none falls (Sampler)
+//	positions   flushed <= stored <= confirmed at every sample, and none falls (Sampler); in
+//	            exactly-once mode stored is known to the broker first
 //	image       before_image, before_key and column_states say what the replica identity allows
 //
 // # The row's counter
@@ -22,6 +23,23 @@
 // update and delete of a key raises it by one, over deletions and new insertions too; TRUNCATE
 // does not. A change of key is a delete of the old and an insert of the new one. Package workload
 // keeps such counters by triggers. With them a lost change is seen in the topic alone.
+//
+// # The checker is checked
+//
+// It has to fail on connectors that do wrong: build tag broken, fault by TIDEMARK_FAULT
+// (connector/broken_on.go), each test named after its fault. What shows only when processes and
+// acknowledgements meet in a rare order is the simulator's (testenv/sim, mutation.go).
+//
+//	early_ack: store before confirm     positions  TestBrokenEarlyAck
+//	drop, in both modes                 hole       TestBrokenDrop, TestBrokenExactlyOnceDrop
+//	swap                                order      TestBrokenSwap
+//	skip_on_restart                     hole       TestBrokenSkipOnRestart
+//	absent_null                         fold       TestBrokenAbsentNull
+//	twice, exactly once                 once       TestBrokenExactlyOnceTwice
+//	skip_one_more: cut, off by one      hole       TestBrokenSkipOneMore
+//	skip_one_less                       once       TestBrokenSkipOneLess
+//	no_k3                               hole       TestBrokenNoK3
+//	no_fence                            positions  TestBrokenNoFence
 //
 // # Non-obvious
 //

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
-	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
 	"github.com/tidemark-cdc/tidemark/testenv/check"
 	"github.com/tidemark-cdc/tidemark/testenv/proof"
 	"github.com/tidemark-cdc/tidemark/testenv/workload"
@@ -57,27 +56,9 @@ func newRigAndBroker(
 	if err != nil {
 		t.Fatal(err)
 	}
-	pg := testenv.SharedPostgres(t, "18")
-	broker, err := testenv.StartFakeBroker(testenv.FakeBrokerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { broker.Close() })
-	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { registry.Close() })
-	r := &proof.Rig{
-		Binary: binary, Postgres: pg, Database: testenv.NewDatabase(t, pg), Brokers: broker.Addrs(),
-		Registry: registry.URL, Dir: t.TempDir(), Keys: keys,
-		ExactlyOnce: keys["exactly.once.support"] == "required",
-	}
-	if err := r.Prepare(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Kill)
-	return r, broker
+	return proof.NewRig(t, binary, o, func(r *proof.Rig) {
+		r.Keys, r.ExactlyOnce = keys, keys["exactly.once.support"] == "required"
+	})
 }
 
 // start starts the connector and waits until it streams.

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/testenv"
 	"github.com/tidemark-cdc/tidemark/testenv/check"
 	"github.com/tidemark-cdc/tidemark/testenv/workload"
@@ -111,8 +114,8 @@ func (r *Rig) Start(env ...string) error {
 }
 
 // StartSecond starts another process of the same connector, as somebody does who forgot the first
-// one. It is the caller's to end.
-func (r *Rig) StartSecond(ctx context.Context) (*Process, error) {
+// one. It is configured as the rig is now, and the caller's to end.
+func (r *Rig) StartSecond(ctx context.Context, env ...string) (*Process, error) {
 	http, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -121,7 +124,20 @@ func (r *Rig) StartSecond(ctx context.Context) (*Process, error) {
 	if err := os.WriteFile(second, []byte(r.yaml(http)), 0o600); err != nil {
 		return nil, err
 	}
-	return startProcess(filepath.Join(r.Dir, "second.log"), nil, r.Binary, "run", "-c", second)
+	return startProcess(filepath.Join(r.Dir, "second.log"), env, r.Binary, "run", "-c", second)
+}
+
+// Record is what the connector has stored; nil when there is nothing.
+func (r *Rig) Record(ctx context.Context) (*offsets.Record, error) {
+	s, err := offsets.OpenStore(ctx, offsets.StoreOptions{
+		ClientOpts: []kgo.Opt{kgo.SeedBrokers(r.admin()...)}, Topic: offsetsTopic,
+		Connector: connectorName, Prefix: prefix, MustExist: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Load(ctx)
 }
 
 // Process is the one that was started last.
@@ -134,10 +150,13 @@ func (r *Rig) Kill() {
 	}
 }
 
+// Streaming says whether the connector streams now.
+func (r *Rig) Streaming(ctx context.Context) bool { return state(ctx, r.readyURL()) == "streaming" }
+
 // AwaitStreaming waits until the connector streams.
 func (r *Rig) AwaitStreaming(ctx context.Context) error {
 	for {
-		if state(ctx, r.readyURL()) == "streaming" {
+		if r.Streaming(ctx) {
 			return nil
 		}
 		if ended, err := r.process.Ended(); ended {
@@ -170,12 +189,15 @@ func (r *Rig) admin() []string {
 func (r *Rig) readyURL() string { return "http://" + r.http + "/readyz" }
 
 // Sampler begins to look at the positions.
-func (r *Rig) Sampler() *check.Sampler {
-	return check.StartSampler(check.SamplerOptions{
+func (r *Rig) Sampler() *check.Sampler { return check.StartSampler(r.SamplerOptions()) }
+
+// SamplerOptions are the sampler's, for tests that want it otherwise.
+func (r *Rig) SamplerOptions() check.SamplerOptions {
+	return check.SamplerOptions{
 		PostgresURL: r.Postgres.URL("postgres"), Slot: r.Slot(), Brokers: r.admin(),
 		OffsetsTopic: offsetsTopic, Connector: connectorName, Prefix: prefix, ReadyURL: r.readyURL(),
 		Patience: r.SamplerPatience, ExactlyOnce: r.ExactlyOnce,
-	})
+	}
 }
 
 // Check writes the markers, waits for them, and judges. drain bounds the wait.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,6 +115,7 @@ func (w *Workload) Stats() Stats { return w.stats }
 // away is waited for: only errors of the workload itself end it.
 func (w *Workload) Run(ctx context.Context, n int64) error {
 	w.run++
+	w.ending.Store(false)
 	left, mu := atomic.Int64{}, sync.Mutex{}
 	left.Store(n)
 	group, ctx := errgroup.WithContext(ctx)
@@ -155,7 +157,16 @@ func (w *Workload) settle(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	return settle(ctx, conn, "workload-")
+	return settle(ctx, conn, "workload-"+w.database()+"-")
+}
+
+// database is the name of the one that is written to.
+func (w *Workload) database() string {
+	u, err := url.Parse(w.o.URL)
+	if err != nil {
+		return "" // connecting says more
+	}
+	return strings.TrimPrefix(u.Path, "/")
 }
 
 // settle commits the prepared transactions whose name begins so.

@@ -68,8 +68,11 @@ func (x *writer) run(ctx context.Context) error {
 	return nil
 }
 
-// gid is what the names of this writer's prepared transactions begin with.
-func (x *writer) gid() string { return fmt.Sprintf("workload-%d-%d-", x.w.run, x.number) }
+// gid is what the names of this writer's prepared transactions begin with. They are the server's, not
+// the database's.
+func (x *writer) gid() string {
+	return fmt.Sprintf("workload-%s-%d-%d-", x.w.database(), x.w.run, x.number)
+}
 
 // pace keeps this writer's share of the rate.
 func (x *writer) pace(ctx context.Context, began time.Time) {
