@@ -20,11 +20,13 @@ import (
 	"github.com/tidemark-cdc/tidemark/testenv/workload"
 )
 
-// What the real broker's stage does at least.
-const (
-	realChanges = 200_000
-	realKills   = 10
-)
+// load is what a stage on the real broker does at least.
+type load struct {
+	exactlyOnce bool
+	changes     int64
+	kills       int
+	pause       time.Duration // at most, between two kills
+}
 
 // realServers are processes of their own: Kafka, a registry, PostgreSQL with fsync.
 type realServers struct {
@@ -79,71 +81,88 @@ func startReal(t *testing.T) *realServers {
 // ten times, the broker and the server killed once each. Then everything is read, once by the
 // checker and once by `tidemark tail`.
 func TestRealBrokerLosesNothing(t *testing.T) {
+	r, report := realRun(t, load{changes: 200_000, kills: 10, pause: 9 * time.Second})
+	t.Run("tail decodes every record", func(t *testing.T) { tailAll(t, r, report) })
+}
+
+// The same in exactly-once mode: a read_committed consumer sees each event once.
+func TestRealBrokerRepeatsNothingInExactlyOnceMode(t *testing.T) {
+	realRun(t, load{exactlyOnce: true, changes: 50_000, kills: 8, pause: 5 * time.Second})
+}
+
+// realRun carries a load out, on servers of its own, and judges.
+func realRun(t *testing.T, l load) (*proof.Rig, *check.Report) {
+	t.Helper()
 	began := time.Now()
 	say := func(format string, args ...any) {
 		t.Logf("%5.1f s  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
 	s := startReal(t)
+	r := s.rig(t, l.exactlyOnce, workload.Options{Seed: 3, Keys: 2000, PerTransaction: 120})
+	sampler := r.Sampler()
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	say("servers started, %d changes begin", l.changes)
+	done := make(chan error, 1)
+	streams := make(chan struct{})
+	go func() {
+		// Some are committed before the slot's point, and come as rows of the snapshot.
+		err := r.Workload.Run(t.Context(), l.changes/10)
+		if err == nil {
+			select {
+			case <-streams:
+			case <-t.Context().Done():
+			}
+			err = r.Workload.Run(t.Context(), l.changes)
+		}
+		done <- err
+	}()
+	l.faults(t, s, r, sampler, streams, done, say)
+	stats := r.Workload.Stats()
+	say("workload: %d changes in %d transactions, %d aborted, %d refused, %d answers lost",
+		stats.Changes, stats.Transactions, stats.Aborts, stats.Refused, stats.Lost)
+	report := judge(t, r, sampler, 2*time.Minute)
+	say("checked")
+	if int64(report.Changes) < l.changes || report.Samples < 100 {
+		t.Errorf("%d changes and %d samples: too little to prove anything", report.Changes,
+			report.Samples)
+	}
+	if err := r.Process().Stop(20 * time.Second); err != nil {
+		t.Errorf("an ordered stop: %v\n%s", err, r.LogTail())
+	}
+	return r, report
+}
+
+// rig is a connector's surroundings on the real servers.
+func (s *realServers) rig(t *testing.T, exactlyOnce bool, o workload.Options) *proof.Rig {
+	t.Helper()
 	binary, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &proof.Rig{
 		Binary: binary, Postgres: s.postgres, Database: "postgres", Brokers: s.kafka.Bootstrap(),
-		Registry: s.registry.URL, Dir: t.TempDir(),
+		Registry: s.registry.URL, Dir: t.TempDir(), ExactlyOnce: exactlyOnce,
 	}
-	o := workload.Options{Seed: 3, Keys: 2000, PerTransaction: 120}
 	if err := r.Prepare(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Kill)
-	sampler := r.Sampler()
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	say("servers started, %d changes begin", realChanges)
-	done := make(chan error, 1)
-	streams := make(chan struct{})
-	go func() {
-		// Some are committed before the slot's point, and come as rows of the snapshot.
-		err := r.Workload.Run(t.Context(), realChanges/10)
-		if err == nil {
-			select {
-			case <-streams:
-			case <-t.Context().Done():
-			}
-			err = r.Workload.Run(t.Context(), realChanges)
-		}
-		done <- err
-	}()
-	faults(t, s, r, sampler, streams, done, say)
-	stats := r.Workload.Stats()
-	say("workload: %d changes in %d transactions, %d aborted, %d refused, %d answers lost",
-		stats.Changes, stats.Transactions, stats.Aborts, stats.Refused, stats.Lost)
-	report := judge(t, r, sampler, 2*time.Minute)
-	say("checked")
-	if report.Changes < realChanges || report.Samples < 100 {
-		t.Errorf("%d changes and %d samples: too little to prove anything", report.Changes,
-			report.Samples)
-	}
-	t.Run("tail decodes every record", func(t *testing.T) { tailAll(t, r, report) })
-	say("tail has decoded everything")
-	if err := r.Process().Stop(20 * time.Second); err != nil {
-		t.Errorf("an ordered stop: %v\n%s", err, r.LogTail())
-	}
+	return r
 }
 
 // faults kills the connector until it was killed often enough and the workload has ended; at two
 // of the kills the broker, then the server, is killed as well. It closes streams when the connector
 // streams for the first time.
-func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler,
+func (l load) faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler,
 	streams chan<- struct{}, done <-chan error, say func(string, ...any),
 ) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 3))
 	kills := 0
-	for running := true; running || kills < realKills; {
-		pause := time.Duration(500+random.IntN(9000)) * time.Millisecond
+	for running := true; running || kills < l.kills; {
+		pause := 500*time.Millisecond + time.Duration(random.Int64N(int64(l.pause)))
 		select {
 		case err := <-done:
 			if err != nil {
@@ -157,7 +176,7 @@ func faults(t *testing.T, s *realServers, r *proof.Rig, sampler *check.Sampler,
 		if ended, err := r.Process().Ended(); ended {
 			t.Fatalf("the connector ended by itself: %v\n%s", err, r.LogTail())
 		}
-		if kills == realKills {
+		if kills == l.kills {
 			continue
 		}
 		if kills++; kills%2 == 0 {
