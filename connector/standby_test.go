@@ -2,6 +2,7 @@ package connector_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func TestAStandbyIsTheSource(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	ask := func(sql string, args ...any) (out string) {
-		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&out); err != nil && err != pgx.ErrNoRows {
+		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&out); !errors.Is(err, pgx.ErrNoRows) && err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 		return out

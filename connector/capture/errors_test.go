@@ -12,7 +12,7 @@ import (
 func TestCodesOfAServerThatSpeaksGerman(t *testing.T) {
 	t.Parallel()
 	publication := &pgconn.PgError{
-		Severity: "FEHLER", Code: "42704", Message: "Publikation »p« existiert nicht",
+		Severity: "FEHLER", Code: "42704", Message: "»p« existiert nicht",
 		Routine: "get_publication_oid",
 	}
 	if err := streamFault(publication); !fault.Has(err, fault.PublicationChanged) {
