@@ -4,7 +4,6 @@ import (
 	"testing"
 )
 
-
 // More keys than a join takes at a time are converge's own test; here they come by the stream.
 func TestRepairOfALargeTable(t *testing.T) {
 	t.Parallel()

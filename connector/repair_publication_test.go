@@ -105,4 +105,3 @@ func TestRepairOfAPublicationThatWasDroppedWhileStreaming(t *testing.T) {
 		})
 	}
 }
-
