@@ -43,7 +43,7 @@ fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 lint: ## gofumpt, vet, golangci-lint, go.mod tidiness
 	@bash testenv/stages.sh style
 
-bench: ## Throughput, memory, start beside pg_recvlogical; writes docs/benchmarks.md (15 minutes)
+bench: ## Throughput, memory, start beside pg_recvlogical; writes docs/benchmarks.md (20 minutes)
 	@$(GO) run ./testenv/bench -json docs/benchmarks.json -markdown docs/benchmarks.md
 
 bench-quick: ## The same in two minutes, printed only

@@ -28,7 +28,6 @@ type peers struct {
 	registry *testenv.Registry
 	client   *kgo.Client
 	admin    *kadm.Client
-	binary   string                          // of Tidemark
 	rows     map[string]map[string][]watched // by what was raced, and the contender
 	delays   map[string]steady
 }
