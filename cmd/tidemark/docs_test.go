@@ -89,7 +89,7 @@ func metricsPage(t *testing.T) string {
 	c.Gap(fault.SlotMissing)
 	c.Error(fault.Internal)
 	c.UnmatchedRelation()
-	c.Table("public.orders")
+	c.Table("public.orders").Unread("row_gone", 1)
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
