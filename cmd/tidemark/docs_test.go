@@ -193,7 +193,6 @@ func TestReadmeNamesTestsThatExist(t *testing.T) {
 var otherNames = []string{
 	"before_image", "before_key", "column_states", "commit_lsn", "event_index", "lsn_commit",
 	"max_slot_wal_keep_size", "idle_replication_slot_timeout", "publish_via_partition_root", "ts_ms",
-	"pg_recvlogical",
 }
 
 // TestReadmeConfiguration loads the README's own configuration; its files are made up here.
