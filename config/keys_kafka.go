@@ -125,8 +125,9 @@ var producerKeys = bothProducers(slices.Concat(securityRows(), []Key{
 	},
 	{
 		Name: "linger.ms", Class: Supported, Type: Duration, Default: "5", Theirs: "5",
-		Bounds:  &Bounds{0, 60_000},
-		Meaning: "How long a batch waits for more records.",
+		Bounds: &Bounds{0, 60_000},
+		Meaning: "How long a batch waits for more records while more is being read; at the end of " +
+			"what has come it is sent at once.",
 	},
 	ignoredProducer("batch.size", "16384", "Size of a batch.",
 		"batches fill up to max.request.size and the topic's max.message.bytes by themselves"),

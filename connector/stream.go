@@ -64,7 +64,7 @@ func (s *session) pump(ctx, stop, grace context.Context) error {
 
 // beforeWait is called whenever the pump may be about to wait.
 func (s *session) beforeWait() {
-	s.producer.Push()
+	s.producer.Hurry()
 	s.clock.waited()
 }
 

@@ -36,6 +36,28 @@ func TestHeldRecordsGoOutAtThePush(t *testing.T) {
 	m.allReleased()
 }
 
+// With a linger that outlasts the test, a record is on its way at Hurry and not at Push.
+func TestWhatLingersGoesOutAtHurry(t *testing.T) {
+	t.Parallel()
+	c := cluster(t, kfake.SeedTopics(1, "t"))
+	o := options(c)
+	o.Producer.Linger = 3 * patience
+	p := producer(t, o, "t")
+	m, tx := newMade(t), newAcks()
+	// A topic's first record waits until the client knows its partitions.
+	must(t, p.Send(t.Context(), []envelope.Record{m.record("t", "k", "first")}, tx))
+	must(t, p.Flush(t.Context()))
+	for i := range 3 { // the second and third: nothing is left behind by the one before
+		must(t, p.Send(t.Context(), []envelope.Record{m.record("t", "k", fmt.Sprint(i))}, tx))
+		if n := p.client.BufferedProduceRecords(); n != 1 {
+			t.Fatalf("record %d did not linger: the client has %d", i, n)
+		}
+		p.Hurry()
+		tx.wait(t, i+2)
+	}
+	m.allReleased()
+}
+
 func TestHeldRecordsGoOutWhenThereAreMany(t *testing.T) {
 	t.Parallel()
 	c := cluster(t, kfake.SeedTopics(1, "t"))

@@ -24,6 +24,9 @@ type clientLog struct {
 const newEpochLine = "locally bumping idempotent producer epoch to recover from " +
 	"a prior produce error"
 
+// flushingLine is what the client says of each Flush.
+const flushingLine = "flushing"
+
 var levels = map[kgo.LogLevel]slog.Level{
 	kgo.LogLevelError: slog.LevelWarn,
 	kgo.LogLevelWarn:  slog.LevelInfo,
@@ -37,6 +40,9 @@ func (c *clientLog) Level() kgo.LogLevel { return kgo.LogLevelInfo }
 func (c *clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	if msg == newEpochLine {
 		c.newEpoch()
+	}
+	if msg == flushingLine {
+		return // Hurry has it written for each row that comes alone
 	}
 	if l, ok := levels[level]; ok {
 		c.log.Log(context.Background(), l, "kafka: "+msg, keyvals...)

@@ -72,6 +72,8 @@ type Producer struct {
 	sent   time.Time  // when the first of held was
 	block  *block     // that the next pending is taken from
 
+	lingers atomic.Bool // records were given to the client since the last Hurry
+
 	pool    sync.Pool // of *block
 	promise func(*kgo.Record, error)
 	ended   <-chan struct{} // ctx's

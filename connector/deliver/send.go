@@ -137,7 +137,32 @@ func (p *Producer) Push() {
 	p.sendMu.Unlock()
 }
 
+// hurryTopics is with how many topics Hurry does nothing: the client looks at every partition of
+// each, for each row that comes alone, and with thousands that costs more than the wait.
+const hurryTopics = 256
+
+// Hurry is Push for a caller that has nothing more at hand: what lingers is sent at once. linger.ms
+// is for rows that have others close behind them; one that comes alone would only be late by it.
+func (p *Producer) Hurry() {
+	p.Push()
+	if p.o.Producer.Linger <= 0 || !p.lingers.Swap(false) || len(*p.topics.Load()) > hurryTopics {
+		return
+	}
+	// Flush ends every linger before it waits, and this one does not wait.
+	_ = p.client.Flush(alreadyOver)
+}
+
+// alreadyOver is a context that has ended.
+var alreadyOver = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 func (p *Producer) push() {
+	if len(p.held) > 0 {
+		p.lingers.Store(true)
+	}
 	for i, d := range p.held {
 		p.held[i] = nil
 		p.client.Produce(p.ctx, &d.rec, p.promise)
