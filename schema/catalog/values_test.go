@@ -178,6 +178,7 @@ func TestServersPrintWhatIsDecoded(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			db := newDatabase(t, version, hostile...)
 			db.run(prepare...)
+			values := allValues()
 			columns, inserted := make([]string, len(values)), make([]string, len(values))
 			for i, v := range values {
 				columns[i], inserted[i] = fmt.Sprintf("c%d %s", i, v.Type), v.SQL
@@ -211,7 +212,7 @@ var unkeyed = map[string]bool{
 }
 
 // readAgain reads the row of v again: by a key of its own all columns, which must have these texts,
-// and by each column that can be a key.
+// and by each column of values that can be a key.
 func (d *database) readAgain(texts []string) {
 	d.t.Helper()
 	d.run("ALTER TABLE public.v ADD id int PRIMARY KEY DEFAULT 1")
@@ -252,20 +253,20 @@ func (d *database) readAgain(texts []string) {
 		return answers[0].Values
 	}
 	var all []int
-	for i := range values {
+	for i := range texts {
 		all = append(all, i)
 	}
-	got := ask(len(values), "1", all)
-	if len(got) != len(values) {
-		d.t.Fatalf("%d values, want %d", len(got), len(values))
+	got := ask(len(texts), "1", all)
+	if len(got) != len(texts) {
+		d.t.Fatalf("%d values, want %d", len(got), len(texts))
 	}
 	for i, got := range got {
 		if string(got.Text) != texts[i] {
-			d.t.Errorf("%s: read again as %q, want %q", values[i].Type, got.Text, texts[i])
+			d.t.Errorf("%s: read again as %q, want %q", allValues()[i].Type, got.Text, texts[i])
 		}
 	}
 	for _, i := range indexed {
-		if got := ask(i, texts[i], []int{len(values)}); len(got) != 1 || string(got[0].Text) != "1" {
+		if got := ask(i, texts[i], []int{len(texts)}); len(got) != 1 || string(got[0].Text) != "1" {
 			d.t.Errorf("%s %q names no row", values[i].Type, texts[i])
 		}
 	}
