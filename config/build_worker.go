@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"regexp"
@@ -72,7 +74,24 @@ func (s *section) kafka() Kafka {
 			`... required username="USER" password="PASSWORD";`, "")
 	}
 	k.SASLUser, k.SASLPassword = user, NewSecret(password)
+	if v.again != nil {
+		k.relogin = func() (string, Secret, error) { return loginAgain(v) }
+	}
 	return k
+}
+
+// loginAgain reads the login line's references anew.
+func loginAgain(v value) (string, Secret, error) {
+	text, err := v.again()
+	if err != nil {
+		return "", Secret{}, fmt.Errorf("sasl.jaas.config: %w", err)
+	}
+	user, password, ok := parseJAAS(text)
+	if !ok {
+		return "", Secret{}, errors.New("sasl.jaas.config: what its references bring in now has " +
+			"no username and password")
+	}
+	return user, NewSecret(password), nil
 }
 
 // jaasOption is one option of a login line: name="value", with Java's backslash escapes.

@@ -36,6 +36,17 @@ type Kafka struct {
 	TLSCAFile        string // PEM; ssl.truststore.location with type PEM
 	TLSEndpointCheck bool   // ssl.endpoint.identification.algorithm is not empty
 	Producer         Producer
+
+	relogin func() (user string, password Secret, err error) // nil: the login cannot change
+}
+
+// Login returns user and password of the brokers as they are now: a file that sasl.jaas.config
+// refers to is read again. Its error says what could not be read, never content.
+func (k *Kafka) Login() (user string, password Secret, err error) {
+	if k.relogin == nil {
+		return k.SASLUser, k.SASLPassword, nil
+	}
+	return k.relogin()
 }
 
 // Producer holds Kafka's producer keys: `producer.` in worker, `producer.override.` in a connector.

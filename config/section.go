@@ -27,7 +27,8 @@ type value struct {
 	text       string
 	items      []string // of a YAML sequence
 	isList     bool
-	referenced bool // holds what a reference brought in, so it is never shown
+	referenced bool                   // holds what a reference brought in, so it is never shown
+	again      func() (string, error) // resolves the references anew; nil when there are none
 	line       int
 	name       string // the key's name, of a key that has a salt in it: references resolved
 }
@@ -118,6 +119,12 @@ func (s *section) take(r resolver, p pair) {
 	switch p.value.kind {
 	case scalar:
 		v.text, v.referenced, err = r.resolve(p.value.text)
+		if v.referenced {
+			v.again = func() (string, error) {
+				text, _, err := r.resolve(p.value.text)
+				return text, err
+			}
+		}
 	case list:
 		v.isList = true
 		for _, item := range p.value.items {

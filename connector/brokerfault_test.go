@@ -26,15 +26,13 @@ func (r *rig) useBroker(o testenv.FakeBrokerOptions) {
 	r.broker = broker
 }
 
-func (r *rig) isExactlyOnce() bool { return r.extra["exactly.once.support"] == "required" }
-
 // inOrder fails unless the table's topic has an event of each id up to last: once in exactly-once
 // mode, at least once otherwise, the first ones of a partition in the order of the ids, which is
 // that of their commits.
 func (r *rig) inOrder(last int) {
 	r.t.Helper()
 	var events []event
-	if r.isExactlyOnce() {
+	if r.exactly() {
 		events = r.once(tableTopic)
 	} else {
 		events = r.all(tableTopic)
@@ -210,7 +208,7 @@ func TestF24TheBrokerLostData(t *testing.T) {
 			at := r.record().LSN
 			losing := r.fault(lost, tableTopic, kmsg.Produce)
 			r.exec(insertNumbers(done+11, done+15), insertNumbers(done+16, done+20))
-			if r.isExactlyOnce() || lost == kerr.UnknownProducerID {
+			if r.exactly() || lost == kerr.UnknownProducerID {
 				if err := losing.Wait(t.Context(), 1); err != nil {
 					t.Fatal(err)
 				}

@@ -3,6 +3,7 @@ package connector
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"log/slog"
@@ -32,7 +33,9 @@ type Connector struct {
 	version  string
 	instance string          // tells this process's sessions and heartbeats from an earlier one's
 	unlogged map[string]bool // tables whose updates leave values out; the running keeper's
-	gap      error           // what ended the last session, when the next one is to repair it; Run's own
+	// schemaIDs outlives sessions (tables.compareID); Run's own.
+	schemaIDs map[[sha256.Size]byte]int
+	gap       error // what ended the last session, when the next one is to repair it; Run's own
 
 	// welcome: the brokers have taken a login of this process.
 	welcome atomic.Bool
@@ -50,6 +53,7 @@ func New(cfg *config.Connector, w config.Worker, d Deps) *Connector {
 	return &Connector{
 		cfg: cfg, worker: w, log: d.Log, metrics: d.Metrics, version: d.Version,
 		instance: hex.EncodeToString(id), state: StateStarting, unlogged: map[string]bool{},
+		schemaIDs: map[[sha256.Size]byte]int{},
 	}
 }
 

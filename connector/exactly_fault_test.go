@@ -126,6 +126,7 @@ func TestF36ExactlyOnceWhenItsTransactionTimesOut(t *testing.T) {
 	r.until("the session begins again", func() bool {
 		return r.logged("the broker had given up our own transaction")
 	})
+	contains(t, r.log.String(), "producer.override.transaction.timeout.ms")
 	r.caughtUp(run)
 	r.clean(run)
 	sameInts(t, "ids", ids(r.once("shop.public.t"), "id"), sequence(1, 10))

@@ -127,7 +127,9 @@ func (s *session) explainFence(err error) error {
 	slot, slotErr := s.src.Slot(ctx, s.cfg.SlotName)
 	if slotErr == nil && slot != nil && slot.Active && uint32(slot.ActivePID) == s.pid {
 		return fault.Wrap(fault.BrokerUnreachable,
-			"the broker had given up our own transaction", err)
+			"the broker had given up our own transaction", err).With("", "", "nothing, unless it comes "+
+			"again: raise producer.override.transaction.timeout.ms, or lower exactly.once.batch.ms and "+
+			"exactly.once.batch.bytes")
 	}
 	return err
 }

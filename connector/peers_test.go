@@ -16,7 +16,12 @@ import (
 // K17: a registry that is down when a schema is new holds the stream up, not the connection.
 func TestF40ARegistryThatIsDownIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRigOn(t, ownServer(t, "18", map[string]string{"wal_sender_timeout": "2s"}))
+	pg := ownServer(t, "18", map[string]string{"wal_sender_timeout": "2s"})
+	eachMode(t, func(t *testing.T, set func(*rig) *rig) { registryIsDown(t, set(newRigOn(t, pg))) })
+}
+
+func registryIsDown(t *testing.T, r *rig) {
+	t.Helper()
 	r.exec(numbers, insertNumbers(1, 1))
 	r.registry.Inject(testenv.RegistryFault{Count: -1, Status: 503})
 	run := r.start()
@@ -47,39 +52,40 @@ func TestF40ARegistryThatIsDownIsWaitedFor(t *testing.T) {
 		t.Error("the session is another")
 	}
 	r.clean(run)
-	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 5))
+	sameInts(t, "ids", ids(r.committed(tableTopic), "id"), sequence(1, 5))
 }
 
 // An incompatible schema stops the connector before its first event; the position is kept, and once
 // the level of the subject is changed nothing is missing.
 func TestF42ASchemaThatTheRegistryRefusesStopsBeforeItsFirstEvent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "18")
-	r.onePartition()
-	r.exec("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, '1')")
-	run := r.start()
-	r.streaming(run)
-	r.exec("INSERT INTO t VALUES (2, '2')", "ALTER TABLE t ALTER v TYPE int USING v::int",
-		"INSERT INTO t VALUES (3, 3)")
-	contains(t, code(t, run.ended(t), fault.SchemaRejected), "shop.public.t-value")
-	sameInts(t, "ids", ids(r.all("shop.public.t"), "id"), sequence(1, 2))
-	r.refused(fault.SchemaRejected)
-	client, err := sr.NewClient(sr.URLs(r.registry.URL))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, res := range client.SetCompatibility(t.Context(), sr.SetCompatibility{Level: sr.CompatNone},
-		"shop.public.t-value") {
-		if res.Err != nil {
-			t.Fatal(res.Err)
+	inBothModes(t, func(t *testing.T, r *rig) {
+		r.onePartition()
+		r.exec("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, '1')")
+		run := r.start()
+		r.streaming(run)
+		r.exec("INSERT INTO t VALUES (2, '2')", "ALTER TABLE t ALTER v TYPE int USING v::int",
+			"INSERT INTO t VALUES (3, 3)")
+		contains(t, code(t, run.ended(t), fault.SchemaRejected), "shop.public.t-value")
+		sameInts(t, "ids", ids(r.committed(tableTopic), "id"), sequence(1, 2))
+		r.refused(fault.SchemaRejected)
+		client, err := sr.NewClient(sr.URLs(r.registry.URL))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	run = r.start()
-	r.streaming(run)
-	r.caughtUp(run)
-	r.clean(run)
-	got := lines(r.all("shop.public.t"))
-	same(t, got[len(got)-1:], []string{"c NOT_APPLICABLE {id:3} {id:3 v:3}"})
+		for _, res := range client.SetCompatibility(t.Context(), sr.SetCompatibility{Level: sr.CompatNone},
+			"shop.public.t-value") {
+			if res.Err != nil {
+				t.Fatal(res.Err)
+			}
+		}
+		run = r.start()
+		r.streaming(run)
+		r.caughtUp(run)
+		r.clean(run)
+		got := lines(r.committed(tableTopic))
+		same(t, got[len(got)-1:], []string{"c NOT_APPLICABLE {id:3} {id:3 v:3}"})
+	})
 }
 
 func TestF19ABrokerThatIsDownAtTheStartIsWaitedFor(t *testing.T) {

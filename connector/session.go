@@ -2,6 +2,7 @@ package connector
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -176,12 +177,21 @@ func (s *session) newProducer(ctx context.Context, t *deliver.Transactions) (err
 	s.producer, err = deliver.New(context.WithoutCancel(ctx), deliver.Options{
 		Kafka: s.c.worker.Kafka, Producer: s.cfg.Producer, Creation: s.cfg.TopicCreation,
 		Queue: s.queue, Logger: s.log, Transactions: t,
+		Metrics: deliver.Metrics{Partitions: s.repartitioned},
 	})
 	if err != nil {
 		return err
 	}
 	s.onClose(s.producer.Close)
 	return nil
+}
+
+// repartitioned tells of a topic that has another number of partitions. The producer has logged it.
+func (s *session) repartitioned(topic string, before, now int) {
+	s.metrics.PartitionChange()
+	s.findings.set("partitions/"+topic, fmt.Sprintf("topic %s went from %d to %d partitions: keys go "+
+		"to others from here on, and a key's events from before and after are in order by "+
+		"(history, commit_lsn, event_index) only", topic, before, now))
 }
 
 // fence makes the broker refuse every earlier writer of the connector's record; in exactly-once
@@ -249,12 +259,22 @@ func (s *session) prepare(ctx context.Context, history int64, viaRoot bool) erro
 		producer: s.producer, viaRoot: viaRoot, byOID: map[uint32]*table{},
 		leafNotFull: map[uint32]bool{}, unmatched: map[string]int64{},
 		written: map[string]string{}, announce: s.announceSchemaChange,
+		sent: s.snapshotOf, finding: s.finding, ids: s.c.schemaIDs,
 	}
 	if s.cfg.ReselectUnavailable {
 		s.reread = newReread(s)
 		s.onClose(s.reread.close)
 	}
 	return nil
+}
+
+// snapshotOf reports whether rows of a table were sent by a snapshot that is done with it.
+func (s *session) snapshotOf(rel *schema.Relation) bool {
+	s.recordMu.Lock()
+	defer s.recordMu.Unlock()
+	state := s.record.Snapshot
+	return state != nil && state.Tables[tableName(rel)].Status == offsets.TableDone &&
+		state.Tables[tableName(rel)].Rows > 0
 }
 
 // run streams until ctx ends, which is an ordered stop, or a fault.

@@ -2,7 +2,9 @@ package connector
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
@@ -40,6 +42,10 @@ type tables struct {
 	transactions  *envelope.Table
 	written       map[string]string // the value schema that each topic's events have, by topic
 	announce      announcer
+
+	sent    func(*schema.Relation) bool // whether rows of it were sent before
+	finding func(key, text string)
+	ids     map[[sha256.Size]byte]int // of schemas by subject, as an earlier session got them
 
 	wait atomic.Pointer[string] // what the pump waits for, for Status
 }
@@ -144,6 +150,10 @@ func (ts *tables) prepare(ctx context.Context, t *table) error {
 		return err
 	}
 	ts.written[t.compiled.Topic] = t.compiled.ValueSchema
+	if topic := t.compiled.Topic; ts.producer.Made(topic) && ts.sent(t.relation) {
+		ts.finding("topic/"+topic, "topic "+topic+" was missing and has been made again: it holds "+
+			"nothing of what was sent before; tidemark offsets reset and a new start send all rows again")
+	}
 	return nil
 }
 
@@ -192,6 +202,7 @@ func (ts *tables) register(
 		switch {
 		case err == nil:
 			ts.metrics.SchemaRegistration(metrics.RegistrationOK)
+			ts.compareID(subject, text, id)
 		case fault.Has(err, fault.RegistryUnreachable):
 			ts.metrics.SchemaRegistration(metrics.RegistrationFailed)
 		default:
@@ -221,6 +232,18 @@ func (ts *tables) ask(ctx context.Context, verb, subject string, request func() 
 			return err
 		}
 	}
+}
+
+// compareID notices a registry that gives a schema another id than before: it was restored from a
+// backup, or is another one, and what the topic has may no longer be readable.
+func (ts *tables) compareID(subject, text string, id int) {
+	key := sha256.Sum256([]byte(subject + "\x00" + text))
+	if before, ok := ts.ids[key]; ok && before != id {
+		ts.finding("registry/"+subject, fmt.Sprintf("the registry gives the schema of subject %s id %d, "+
+			"and gave %d before: it was restored or replaced; events that are there name id %d", subject,
+			id, before, before))
+	}
+	ts.ids[key] = id
 }
 
 // waiting says what keeps the pump, "" when nothing does. Any goroutine may ask.

@@ -37,6 +37,7 @@ type vault struct {
 	broker   *testenv.FakeBroker
 	registry *testenv.FakeRegistry
 	secrets  map[string]string // the properties file that the configuration refers to
+	file     string            // that file
 	worker   map[string]string
 	keys     map[string]string
 	log      *lockedBuffer
@@ -144,6 +145,7 @@ func (v *vault) load() *config.File {
 		fmt.Fprintf(&secrets, "%s=%s\n", key, v.secrets[key])
 	}
 	file, properties := filepath.Join(dir, "tidemark.yaml"), filepath.Join(dir, "secrets")
+	v.file = properties
 	section := func(indent string, m map[string]string) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
 			fmt.Fprintf(&text, "%s%s: \"%s\"\n", indent, key,

@@ -87,6 +87,7 @@ type Store struct {
 	producer *kgo.Client // nil: not fenced
 	data     Data        // whose producer it is; nil: the store's own
 	open     bool        // a transaction is open (data only)
+	plain    bool        // the broker has no transactions
 	begun    producerID  // as what it began
 }
 
@@ -186,10 +187,28 @@ func (s *Store) Fence(ctx context.Context) error {
 	if err != nil {
 		return fault.Wrap(fault.ConfigInvalid, "the Kafka client refuses its options", err)
 	}
-	if err := s.initialise(ctx, producer); err != nil {
-		producer.Close()
+	err = s.initialise(ctx, producer)
+	if err == nil {
+		return nil
+	}
+	producer.Close()
+	if !errors.Is(err, errNoTransactions) {
 		return err
 	}
+	return s.fenceless()
+}
+
+// fenceless makes a producer for a broker without transactions. Nobody is fenced by it: the slot
+// alone keeps two processes apart, and a frozen one that wakes up may write one position that is
+// too low, which the next start refuses.
+func (s *Store) fenceless() error {
+	producer, err := kgo.NewClient(append(s.opts.clientOpts(), kgo.DisableIdempotentWrite(),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
+	if err != nil {
+		return fault.Wrap(fault.ConfigInvalid, "the Kafka client refuses its options", err)
+	}
+	s.log.Warn("the broker has no transactions: positions are written without a fence")
+	s.producer, s.plain = producer, true
 	return nil
 }
 
@@ -245,11 +264,14 @@ func (s *Store) write(ctx context.Context, value []byte) error {
 }
 
 func (s *Store) transact(ctx context.Context, value []byte) error {
-	if err := s.begin(ctx); err != nil {
-		return err
-	}
 	record := &kgo.Record{
 		Topic: s.opts.Topic, Partition: s.partition, Key: s.key, Value: value,
+	}
+	if s.plain {
+		return s.writeFault("storing a position", s.produce(ctx, record))
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
 	}
 	if err := s.produce(ctx, record); err != nil {
 		return s.writeFault("storing a position", err)
@@ -287,7 +309,7 @@ func (s *Store) dropProducer() {
 	if s.producer != nil && s.data == nil {
 		s.producer.Close()
 	}
-	s.producer, s.data, s.open = nil, nil, false
+	s.producer, s.data, s.open, s.plain = nil, nil, false, false
 }
 
 // isFenced reports whether the broker knows a newer writer under our transactional id, or ended
@@ -306,6 +328,9 @@ func isFenced(err error) bool {
 }
 
 func (s *Store) writeFault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if isFenced(err) {
 		return fault.Wrap(fault.Fenced, doing+": another process initialised transactional id "+
 			TransactionalID(s.opts.Connector)+", or the transaction timed out",

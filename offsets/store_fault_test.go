@@ -91,6 +91,7 @@ func TestF34StoreCommitIsLost(t *testing.T) {
 	wantLoad(t, s, 10)
 }
 
+// Without transactions a position is a plain record: it is stored and read, and no writer is fenced.
 func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
 	c := newCluster(t)
 	transactional := map[int16]bool{
@@ -109,12 +110,29 @@ func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
 		})
 		return resp, nil, true
 	})
-	s := openStore(t, c)
-	err := s.Fence(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not know transactions") {
+	s := fenced(t, c)
+	wantLoad(t, s, 0)
+	mustSave(t, s, position(10))
+	wantLoad(t, s, 10)
+	other := fenced(t, c) // fences nobody
+	mustSave(t, other, position(20))
+	mustSave(t, s, position(30))
+	wantLoad(t, other, 30)
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	if err := s.FenceWith(t.Context(), only{client}); fault.CodeOf(err) != fault.ConfigInvalid {
 		t.Fatalf("%v", err)
 	}
 }
+
+// only is Data with nothing to flush.
+type only struct{ client *kgo.Client }
+
+func (o only) Client() *kgo.Client         { return o.client }
+func (o only) Flush(context.Context) error { return nil }
 
 func TestF19StoreBrokerUnreachableIsBounded(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/internal/kafkadial"
 )
 
 // clientLog writes the client's log lines to ours, one level lower than it means them: what it
@@ -15,9 +17,13 @@ import (
 // goroutine and may be late; in between, a record of the same partition could be written though
 // one before it was not. newEpoch runs on the goroutine that is about to write, and ends the
 // context that the client looks at next. TestF24NothingIsWrittenBehindAFailedBatch holds this.
+//
+// And it is where the client tells that brokers refuse its login or it their certificate: it asks
+// again without end. refused gets such an error, whatever the line. TestF30 holds this.
 type clientLog struct {
 	log      *slog.Logger
 	newEpoch func()
+	refused  func(error)
 }
 
 // newEpochLine is how the client announces it (kgo, producer.go, producerID).
@@ -43,6 +49,11 @@ func (c *clientLog) Log(level kgo.LogLevel, msg string, keyvals ...any) {
 	}
 	if msg == flushingLine {
 		return // Hurry has it written for each row that comes alone
+	}
+	for _, v := range keyvals {
+		if err, ok := v.(error); ok && kafkadial.Refused(err) {
+			c.refused(err)
+		}
 	}
 	if l, ok := levels[level]; ok {
 		c.log.Log(context.Background(), l, "kafka: "+msg, keyvals...)

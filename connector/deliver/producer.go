@@ -171,7 +171,7 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 		// Our queue is the bound. A record counts for 320 bytes at least (envelope.Record.Size),
 		// so the client's own bound cannot be reached; its waits know nothing of frames.
 		kgo.MaxBufferedRecords(math.MaxInt32),
-		kgo.WithLogger(&clientLog{log: p.log, newEpoch: p.newEpoch}),
+		kgo.WithLogger(&clientLog{log: p.log, newEpoch: p.newEpoch, refused: p.refused}),
 	)
 	if p.o.Producer.DeliveryTimeout > 0 {
 		opts = append(opts, kgo.RecordDeliveryTimeout(p.o.Producer.DeliveryTimeout))
@@ -223,13 +223,29 @@ func (p *Producer) fail(err error) {
 // made the new epoch necessary says what happened, and comes before those that this fails.
 func (p *Producer) newEpoch() { p.cancel(errNewEpoch) }
 
+// refused ends the producer: nobody but a person can make the brokers take its login.
+func (p *Producer) refused(err error) { p.fail(kafkadial.Wrap("Write", "the brokers", err)) }
+
 var errNewEpoch = fault.New(fault.Internal,
 	"a batch failed, and nothing that follows it may be written before it")
 
-// Flush sends what lingers and waits until every record so far has been confirmed or has failed.
+// Flush sends what lingers and waits until every record so far has been confirmed or has failed, or
+// the producer has: a record that may have been written is never given back while its client lives.
 func (p *Producer) Flush(ctx context.Context) error {
 	p.Push()
-	if err := p.client.Flush(ctx); err != nil {
+	flushing, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-p.failed:
+			end()
+		case <-flushing.Done():
+		}
+	}()
+	if err := p.client.Flush(flushing); err != nil {
+		if failure := p.Err(); failure != nil {
+			return failure
+		}
 		return fmt.Errorf("waiting for the brokers to confirm %d records: %w", p.Unconfirmed(), err)
 	}
 	return p.Err()

@@ -25,6 +25,7 @@ type topic struct {
 	name       string
 	hash       uint32 // of the name: RouteOne
 	partitions atomic.Int32
+	made       bool // by EnsureTopic
 	compacted  bool // cleanup.policy contains compact: null keys are refused
 	maxBytes   int  // a batch, before compression
 	brokerMax  int  // the topic's max.message.bytes; 0: not known
@@ -47,7 +48,8 @@ func (p *Producer) EnsureTopic(ctx context.Context, name string, keyed bool) err
 	t := p.topic(name)
 	if t == nil {
 		n, err := p.partitionsOf(ctx, name)
-		if fault.Has(err, fault.TopicMissing) {
+		made := fault.Has(err, fault.TopicMissing)
+		if made {
 			n, err = p.create(ctx, name)
 		}
 		if err != nil {
@@ -56,6 +58,7 @@ func (p *Producer) EnsureTopic(ctx context.Context, name string, keyed bool) err
 		if t, err = p.describe(ctx, name, n); err != nil {
 			return err
 		}
+		t.made = made
 		t = p.remember(t)
 	}
 	if t.compacted && !keyed {
@@ -68,6 +71,12 @@ func (p *Producer) EnsureTopic(ctx context.Context, name string, keyed bool) err
 func (p *Producer) Compacted(name string) bool {
 	t := p.topic(name)
 	return t != nil && t.compacted
+}
+
+// Made reports whether EnsureTopic did not find a topic and made it.
+func (p *Producer) Made(name string) bool {
+	t := p.topic(name)
+	return t != nil && t.made
 }
 
 // Partitions returns the number of partitions of a topic that EnsureTopic has prepared, else 0.

@@ -170,6 +170,9 @@ func (c *Connector) Error(code fault.Code) {
 // UnmatchedRelation counts a published relation that no rule includes or excludes.
 func (c *Connector) UnmatchedRelation() { c.set.unmatched.WithLabelValues(c.name).Inc() }
 
+// PartitionChange counts a topic that has another number of partitions than before.
+func (c *Connector) PartitionChange() { c.set.repartitioned.WithLabelValues(c.name).Inc() }
+
 // Remove takes all series of the connector away; c must not be used after it.
 func (c *Connector) Remove() {
 	match := prometheus.Labels{labelConnector: c.name}

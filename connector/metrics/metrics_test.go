@@ -181,6 +181,7 @@ func TestEveryNameOfTheContract(t *testing.T) {
 	c.Gap(fault.SlotMissing)
 	c.Error(fault.Internal)
 	c.UnmatchedRelation()
+	c.PartitionChange()
 	c.Table("public.orders").Unread("row_gone", 1)
 	families, err := reg.Gather()
 	if err != nil {
@@ -204,6 +205,7 @@ func TestEveryNameOfTheContract(t *testing.T) {
 		"tidemark_heartbeats_total",
 		"tidemark_idle_advances_total",
 		"tidemark_lsn",
+		"tidemark_partition_changes_total",
 		"tidemark_queue_bytes",
 		"tidemark_queue_limit_bytes",
 		"tidemark_reconnects_total",

@@ -46,6 +46,7 @@ type Set struct {
 	slotXminAge    *prometheus.GaugeVec
 	slotInfo       *prometheus.GaugeVec
 	unmatched      *prometheus.CounterVec
+	repartitioned  *prometheus.CounterVec
 	commitToAck    *prometheus.HistogramVec
 	queueBytes     *prometheus.GaugeVec
 	queueLimit     *prometheus.GaugeVec
@@ -94,6 +95,8 @@ func New(reg prometheus.Registerer) *Set {
 			"slot", "wal_status", "active", "invalidation_reason"),
 		unmatched: counter("tidemark_unmatched_relations_total",
 			"Published relations that no rule includes or excludes, as they were first seen."),
+		repartitioned: counter("tidemark_partition_changes_total",
+			"Times that a topic was seen with another number of partitions: keys go to others."),
 		commitToAck: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "tidemark_commit_to_ack_seconds",
 			Help:    "From the source's commit to the broker's confirmation of the event.",
@@ -143,8 +146,9 @@ func New(reg prometheus.Registerer) *Set {
 func (s *Set) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		s.state, s.events, s.transactions, s.lsn, s.slotLag, s.slotRetained, s.slotSafe,
-		s.slotXminAge, s.slotInfo, s.unmatched, s.commitToAck, s.queueBytes, s.queueLimit,
-		s.backpressure, s.heartbeats, s.heartbeatAges, s.idleAdvances, s.reselected, s.unreread,
+		s.slotXminAge, s.slotInfo, s.unmatched, s.repartitioned, s.commitToAck, s.queueBytes,
+		s.queueLimit, s.backpressure, s.heartbeats, s.heartbeatAges, s.idleAdvances, s.reselected,
+		s.unreread,
 		s.unavailable, s.unrepresented, s.reconnects, s.registrations, s.snapshotRows,
 		s.snapshotTables, s.gaps, s.errors, s.logicalChanges, s.buildInfo,
 	}

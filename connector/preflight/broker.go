@@ -298,6 +298,11 @@ func checkTransactions(ctx context.Context, p *probe, o *outcome) error {
 			return nil
 		}
 	}
+	available := "available"
+	if !newTransactions(versions) {
+		available = "available (of the protocol before KIP-890: an id is initialised anew after each " +
+			"failure)"
+	}
 	switch err := p.describeTransaction(ctx, id); {
 	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
 		o.fail("transactional id "+id, "not allowed for "+p.principal(), "Describe and Write",
@@ -305,12 +310,26 @@ func checkTransactions(ctx context.Context, p *probe, o *outcome) error {
 				p.principal(), id, operationFlags([]string{"Describe", "Write"})))
 	case err == nil, errors.Is(err, kerr.TransactionalIDNotFound):
 		// Describe is allowed. Write cannot be asked for without taking the id over.
-		o.ok("available, %s may be used", id)
+		o.ok("%s, %s may be used", available, id)
 	default:
 		// A broker that has transactions but cannot describe them says nothing about rights.
-		o.ok("available; whether %s may be used is not known", id)
+		o.ok("%s; whether %s may be used is not known", available, id)
 	}
 	return nil
+}
+
+// newTransactions reports whether all brokers use the transactions of KIP-890, which tell a late
+// request of an earlier transaction from one of this.
+func newTransactions(versions kadm.BrokersApiVersions) bool {
+	for _, v := range versions.Sorted() {
+		if v.Err == nil && !slices.ContainsFunc(v.Raw().FinalizedFeatures,
+			func(f kmsg.ApiVersionsResponseFinalizedFeature) bool {
+				return f.Name == "transaction.version" && f.MaxVersionLevel >= 2
+			}) {
+			return false
+		}
+	}
+	return true
 }
 
 // describeTransaction asks for the state of a transactional id, which changes nothing.

@@ -60,6 +60,47 @@ func TestF29RightsOnTopicsAndTransactionalID(t *testing.T) {
 	wantFailed(t, r, "transactions", fault.BrokerForbids, "transactional id tidemark-offsets-shop")
 }
 
+// Brokers of before KIP-890 may be used, which is noted; ones without transactions may be used at
+// least once only.
+func TestF39BrokersOfOtherVersions(t *testing.T) {
+	without := kversion.V3_6_0()
+	for _, key := range []kmsg.Key{
+		kmsg.InitProducerID, kmsg.AddPartitionsToTxn, kmsg.EndTxn, kmsg.DescribeTransactions,
+	} {
+		without.SetMaxKeyVersion(int16(key), -1)
+	}
+	summary := func(versions *kversion.Versions, exactly bool) *Finding {
+		t.Helper()
+		var options []kfake.Opt
+		if versions != nil {
+			options = append(options, kfake.MaxVersions(versions))
+		}
+		w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{Options: options})
+		w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`)
+		w.options.Connector.ExactlyOnce = exactly
+		r := w.check(t)
+		for i := range r.Findings {
+			if r.Findings[i].Check == "transactions" {
+				return &r.Findings[i]
+			}
+		}
+		t.Fatal("transactions were not checked")
+		return nil
+	}
+	if f := summary(nil, true); strings.Contains(f.Found, "KIP-890") {
+		t.Errorf("a broker of today: %+v", f)
+	}
+	if f := summary(kversion.V3_6_0(), true); f.Code != "" || !strings.Contains(f.Found, "KIP-890") {
+		t.Errorf("before KIP-890: %+v", f)
+	}
+	if f := summary(without, false); f.Severity != Warning {
+		t.Errorf("without transactions, at least once: %+v", f)
+	}
+	if f := summary(without, true); f.Severity != Error || f.Code != fault.ConfigInvalid {
+		t.Errorf("without transactions, exactly once: %+v", f)
+	}
+}
+
 func TestWrongPasswords(t *testing.T) {
 	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{SASL: true})
 	w.options.Connector.Database.Password = config.NewSecret("sesame")

@@ -169,21 +169,34 @@ func constant(s string) func(string, string) string {
 // refusedHandshake reports what is wrong with identities before SASL says a word: a certificate
 // that is not trusted, TLS spoken to a plain listener, SASL left out (the broker hangs up).
 func refusedHandshake(err error) bool {
-	var (
-		firstRead *kgo.ErrFirstReadEOF
-		verify    *tls.CertificateVerificationError
-		unknown   x509.UnknownAuthorityError
-		name      x509.HostnameError
-		header    tls.RecordHeaderError
-		alert     tls.AlertError
-	)
+	var firstRead *kgo.ErrFirstReadEOF
 	// A broker that goes down also hangs up; the library knows the two apart by whether an
 	// earlier connection went through.
 	if errors.As(err, &firstRead) && !kgo.IsRetryableBrokerErr(err) {
 		return true
 	}
+	return refusedTLS(err)
+}
+
+// Refused reports whether brokers said no to who we are, or we to who they are: a client that
+// produces asks again without end, and nobody would hear of it. It is false for a connection that
+// only ended.
+func Refused(err error) bool {
+	return errors.Is(err, kerr.SaslAuthenticationFailed) || refusedTLS(err) ||
+		fault.Has(err, fault.AuthenticationFailed)
+}
+
+func refusedTLS(err error) bool {
+	var (
+		verify  *tls.CertificateVerificationError
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		header  tls.RecordHeaderError
+		alert   tls.AlertError
+	)
 	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) ||
-		errors.As(err, &header) || errors.As(err, &alert)
+		errors.As(err, &invalid) || errors.As(err, &header) || errors.As(err, &alert)
 }
 
 func connectionLost(err error) bool {

@@ -4,9 +4,11 @@
 package kafkadial
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"math/rand/v2"
+	"net"
 	"os"
 	"time"
 
@@ -34,8 +36,8 @@ const (
 	metadataMinAge = 250 * time.Millisecond
 )
 
-// Options returns the options that every client of these brokers shares. It reads the CA file;
-// it does not dial. The error is a config_invalid fault.
+// Options returns the options that every client of these brokers shares. It reads the CA file,
+// which is read again at each dial, and does not dial. The error is a config_invalid fault.
 func Options(k config.Kafka) ([]kgo.Opt, error) {
 	if len(k.Bootstrap) == 0 {
 		return nil, fault.New(fault.ConfigInvalid, "no Kafka broker is given").
@@ -76,11 +78,11 @@ func securityOptions(k config.Kafka) ([]kgo.Opt, error) {
 	}
 	var opts []kgo.Opt
 	if encrypted {
-		c, err := tlsConfig(k)
+		o, err := tlsDialer(k)
 		if err != nil {
 			return nil, err
 		}
-		opts = append(opts, kgo.DialTLSConfig(c))
+		opts = append(opts, o)
 	}
 	if authenticated {
 		o, err := saslOption(k)
@@ -92,18 +94,45 @@ func securityOptions(k config.Kafka) ([]kgo.Opt, error) {
 	return opts, nil
 }
 
+// saslOption logs in with what the settings say at each login: a password that is in a file may
+// change while the client runs.
 func saslOption(k config.Kafka) (kgo.Opt, error) {
-	password := k.SASLPassword.Reveal()
+	login := func(context.Context) (scram.Auth, error) {
+		user, password, err := k.Login()
+		if err != nil {
+			return scram.Auth{}, fault.Wrap(fault.AuthenticationFailed, "the brokers' login cannot be "+
+				"read again", err)
+		}
+		return scram.Auth{User: user, Pass: password.Reveal()}, nil
+	}
 	switch k.SASLMechanism {
 	case "PLAIN":
-		return kgo.SASL(plain.Auth{User: k.SASLUser, Pass: password}.AsMechanism()), nil
+		return kgo.SASL(plain.Plain(func(ctx context.Context) (plain.Auth, error) {
+			a, err := login(ctx)
+			return plain.Auth{User: a.User, Pass: a.Pass}, err
+		})), nil
 	case "SCRAM-SHA-256":
-		return kgo.SASL(scram.Auth{User: k.SASLUser, Pass: password}.AsSha256Mechanism()), nil
+		return kgo.SASL(scram.Sha256(login)), nil
 	case "SCRAM-SHA-512":
-		return kgo.SASL(scram.Auth{User: k.SASLUser, Pass: password}.AsSha512Mechanism()), nil
+		return kgo.SASL(scram.Sha512(login)), nil
 	}
 	return nil, fault.New(fault.ConfigInvalid, "sasl.mechanism is not supported").
 		With(k.SASLMechanism, "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", "")
+}
+
+// tlsDialer reads the CA file at each dial: authorities change while the client runs.
+func tlsDialer(k config.Kafka) (kgo.Opt, error) {
+	if _, err := tlsConfig(k); err != nil {
+		return nil, err
+	}
+	return kgo.Dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := tlsConfig(k)
+		if err != nil {
+			return nil, err
+		}
+		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: c}
+		return d.DialContext(ctx, network, addr)
+	}), nil
 }
 
 func tlsConfig(k config.Kafka) (*tls.Config, error) {

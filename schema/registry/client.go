@@ -131,6 +131,12 @@ func (c *Client) Register(ctx context.Context, subject, schema string) (int, err
 		err = c.try(ctx, func(ctx context.Context, client *sr.Client) error {
 			var err error
 			id, err = client.RegisterSchema(c.params(ctx), subject, sr.Schema{Schema: schema}, -1, -1)
+			if readOnly(err) {
+				has, lookup := client.LookupSchema(c.params(ctx), subject, sr.Schema{Schema: schema})
+				if lookup == nil {
+					id, err = has.ID, nil
+				}
+			}
 			if err == nil && id <= 0 {
 				return errNoID
 			}

@@ -42,6 +42,13 @@ func answered(err error, status int) bool {
 	return errors.As(err, &r) && r.StatusCode == status
 }
 
+// readOnly reports whether a registry takes no new schemas just now. Confluent's own gives the id of
+// one that it has in that mode too; others refuse that as well, and have to be asked for it.
+func readOnly(err error) bool {
+	var r *sr.ResponseError
+	return errors.As(err, &r) && r.ErrorCode == sr.ErrOperationNotPermitted.Code
+}
+
 // classify gives an error its code. TLS that is not agreed wants a person. Another error without an answer (refused, reset, timed out, not
 // JSON), 408, 429 and 5xx may pass by themselves; a 409 or 422 stays an sr.ResponseError in a
 // schema_rejected, which rejected completes.
