@@ -22,6 +22,12 @@ func (saboteur) mark(_ *session, m offsets.Mark) offsets.Mark              { ret
 func (saboteur) keepalive(*session, offsets.LSN)                           {}
 func (saboteur) cut(r *offsets.Record) *offsets.Record                     { return r }
 
+func (saboteur) claim(
+	_ context.Context, c offsets.Claim, _ *offsets.Decision, _ *offsets.StartInput,
+) offsets.Claim {
+	return c
+}
+
 func (saboteur) save(ctx context.Context, s *session, r offsets.Record) error {
 	return s.offsets.Save(ctx, r)
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/decode"
 	"github.com/tidemark-cdc/tidemark/envelope"
@@ -26,6 +27,7 @@ const (
 	faultSkipLess      = "skip_one_less"   // behind a cut, the last row that was sent comes again
 	faultNoK3          = "no_k3"           // a keepalive's position is taken over unconfirmed records
 	faultNoFence       = "no_fence"        // a writer that was fenced fences in turn, and stores
+	faultNoSecondLook  = "no_second_look"  // what was read before the slot was ours is believed
 )
 
 // skippedRows is more than a session repeats, so that rows are left out that were never sent.
@@ -133,4 +135,28 @@ func (b *saboteur) save(ctx context.Context, s *session, r offsets.Record) error
 		return s.offsets.Save(ctx, r)
 	}
 	return err
+}
+
+// claim waits before the stream begins, until the file that TIDEMARK_HOLD names is gone; it makes
+// the file itself when it gets there. Without the second look the first one is believed.
+func (b *saboteur) claim(
+	ctx context.Context, c offsets.Claim, d *offsets.Decision, in *offsets.StartInput,
+) offsets.Claim {
+	if file := os.Getenv("TIDEMARK_HOLD"); file != "" {
+		start := c.Start
+		c.Start = func(at offsets.LSN) (int32, error) {
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				return 0, err
+			}
+			for _, err := os.Stat(file); err == nil && sleep(ctx, 20*time.Millisecond); {
+				_, err = os.Stat(file)
+			}
+			return start(at)
+		}
+	}
+	if is(faultNoSecondLook) {
+		first, seen := *d, *in
+		c.Look = func(int32) (offsets.Decision, offsets.StartInput, error) { return first, seen, nil }
+	}
+	return c
 }

@@ -136,10 +136,8 @@ func (s *session) lookOnce(
 	if in.Captured, err = s.capturedRule(ctx, s.catalog); err != nil {
 		return offsets.Decision{}, in, err
 	}
-	if self == 0 {
-		if err := s.refreshServer(ctx, &in); err != nil {
-			return offsets.Decision{}, in, err
-		}
+	if err := s.refreshServer(ctx, self, &in); err != nil {
+		return offsets.Decision{}, in, err
 	}
 	in.Timelines = s.timelines
 	return offsets.Decide(in), in, nil
@@ -147,9 +145,14 @@ func (s *session) lookOnce(
 
 // refreshServer reads the WAL's end and, after a promotion, the timeline's history, on the
 // replication connection, which is free only before the stream begins: the second look holds the
-// same history against what is stored by then.
-func (s *session) refreshServer(ctx context.Context, in *offsets.StartInput) error {
+// same history against what is stored by then, and asks for the WAL's end elsewhere, since another
+// process may have stored more than there was at the first look.
+func (s *session) refreshServer(ctx context.Context, self uint32, in *offsets.StartInput) error {
 	var err error
+	if self != 0 {
+		in.Server.WALEnd, err = s.src.WALInsert(ctx)
+		return err
+	}
 	if s.system, err = s.rep.Identify(ctx); err != nil {
 		return err
 	}
@@ -226,7 +229,7 @@ func (s *session) take(
 func (s *session) claim(
 	ctx context.Context, d *offsets.Decision, in *offsets.StartInput,
 ) (stream *capture.Stream, differs string, err error) {
-	differs, err = offsets.Claim{
+	differs, err = s.sabotage.claim(ctx, offsets.Claim{
 		Start: func(at offsets.LSN) (pid int32, err error) {
 			stream, err = s.rep.Start(ctx, capture.StartOptions{
 				Slot: s.cfg.SlotName, Publication: s.cfg.Publication, Start: at, Messages: true,
@@ -241,7 +244,7 @@ func (s *session) claim(
 		Look: func(self int32) (offsets.Decision, offsets.StartInput, error) {
 			return s.look(ctx, uint32(self), 0)
 		},
-	}.Take(d, in)
+	}, d, in).Take(d, in)
 	if stream != nil && (err != nil || differs != "") {
 		closer(stream)()
 	}

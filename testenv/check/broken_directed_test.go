@@ -3,6 +3,8 @@ package check_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -119,7 +121,8 @@ func until(limit time.Duration, ok func() bool) bool {
 func (s *scene) must(what string, ok func() bool) {
 	s.t.Helper()
 	if !until(time.Minute, ok) {
-		s.t.Fatalf("not within a minute: %s\n%s", what, s.LogTail())
+		second, _ := os.ReadFile(filepath.Join(s.Dir, "second.log")) // there is none, mostly
+		s.t.Fatalf("not within a minute: %s\n%s\n%s", what, s.LogTail(), second)
 	}
 }
 
@@ -140,15 +143,7 @@ func (s *scene) judge(sampler *check.Sampler) {
 func TestBrokenNoK3(t *testing.T) {
 	withAndWithout(t, "no_k3", check.Hole, func(t *testing.T, s *scene, fault string) {
 		s.prepare(nil)
-		var refuse atomic.Bool
-		cluster := s.broker.Cluster()
-		s.broker.Control(int16(kmsg.Produce), func(k kmsg.Request) (kmsg.Response, error, bool) {
-			cluster.KeepControl()
-			if req := k.(*kmsg.ProduceRequest); req.TransactionID == nil && refuse.Load() {
-				return refused(req), nil, true
-			}
-			return nil, nil, false
-		})
+		refuse, _ := s.refuseEvents()
 		s.start("TIDEMARK_FAULT=" + fault)
 		s.write(200)
 		before := s.now()
@@ -172,6 +167,22 @@ func TestBrokenNoK3(t *testing.T) {
 		s.start()
 		s.judge(nil)
 	})
+}
+
+// refuseEvents lets the broker refuse events, but not positions, while refuse is set; asked counts
+// how often it did.
+func (s *scene) refuseEvents() (refuse *atomic.Bool, asked *atomic.Int64) {
+	refuse, asked = new(atomic.Bool), new(atomic.Int64)
+	cluster := s.broker.Cluster()
+	s.broker.Control(int16(kmsg.Produce), func(k kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if req := k.(*kmsg.ProduceRequest); req.TransactionID == nil && refuse.Load() {
+			asked.Add(1)
+			return refused(req), nil, true
+		}
+		return nil, nil, false
+	})
+	return refuse, asked
 }
 
 func refused(req *kmsg.ProduceRequest) *kmsg.ProduceResponse {
@@ -202,9 +213,10 @@ func TestBrokenNoFence(t *testing.T) {
 			}
 			t.Cleanup(proxy.Close)
 			r.Keys = map[string]string{
-				"database.port": fmt.Sprint(proxy.Port()), "offset.flush.interval.ms": "5000",
+				"database.port": fmt.Sprint(proxy.Port()), "offset.flush.interval.ms": "50",
 			}
 		})
+		refuse, asked := s.refuseEvents()
 		s.start("TIDEMARK_FAULT=" + fault)
 		sampler := s.sampler()
 		written := make(chan error, 1)
@@ -213,14 +225,16 @@ func TestBrokenNoFence(t *testing.T) {
 			r, err := s.Record(t.Context())
 			return err == nil && r != nil && r.TxID != 0
 		})
-		// Well within an interval: confirmed is ahead of stored.
-		time.Sleep(time.Second)
+		// It stands still with events that it will send, and have confirmed, when it wakes up.
+		refuse.Store(true)
+		s.must("events are on their way", func() bool { return asked.Load() > 2 })
 		first := s.Process()
 		first.Signal(syscall.SIGSTOP)
+		refuse.Store(false)
 		proxy.Stall(testenv.BothWays)
 		s.scalar("SELECT coalesce(pg_terminate_backend(active_pid), true)::text " +
 			"FROM pg_replication_slots WHERE slot_name = '" + s.Slot() + "'")
-		s.Keys = map[string]string{"offset.flush.interval.ms": "50"}
+		delete(s.Keys, "database.port")
 		second, err := s.StartSecond(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -247,6 +261,50 @@ func TestBrokenNoFence(t *testing.T) {
 		// positions are what the fence protects.
 		s.report = &check.Report{Counts: map[check.Kind]int{}}
 		s.report.Add(sampler.Stop())
+	})
+}
+
+// A process looks, and waits before it streams; another one streams meanwhile, stores, and is gone.
+func TestBrokenNoSecondLook(t *testing.T) {
+	withAndWithout(t, "no_second_look", check.Positions, func(t *testing.T, s *scene, fault string) {
+		s.prepare(nil)
+		s.start()
+		s.write(200)
+		sampler := s.sampler()
+		caughtUp := func() {
+			t.Helper()
+			now := s.now()
+			s.must("everything is told", func() bool { return s.told(now) })
+			s.Kill()
+		}
+		caughtUp()
+		hold := filepath.Join(s.Dir, "hold")
+		second, err := s.StartSecond(t.Context(), "TIDEMARK_FAULT="+fault, "TIDEMARK_HOLD="+hold)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(second.Kill)
+		s.must("the second process has looked", func() bool {
+			_, err := os.Stat(hold)
+			return err == nil
+		})
+		s.start()
+		s.write(200)
+		caughtUp()
+		before := s.stored()
+		s.must("it goes on", func() bool {
+			_ = os.Remove(hold) // it may look and wait more than once
+			return s.stored().TsUsec > before.TsUsec
+		})
+		time.Sleep(300 * time.Millisecond) // looks of the sampler
+		second.Kill()
+		if fault != "" { // whoever comes next finds the slot ahead of what is stored
+			s.report = &check.Report{Counts: map[check.Kind]int{}}
+			s.report.Add(sampler.Stop())
+			return
+		}
+		s.start()
+		s.judge(sampler)
 	})
 }
 

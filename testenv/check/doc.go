@@ -40,6 +40,7 @@
 //	skip_one_less                       once       TestBrokenSkipOneLess
 //	no_k3                               hole       TestBrokenNoK3
 //	no_fence                            positions  TestBrokenNoFence
+//	no_second_look                      positions  TestBrokenNoSecondLook
 //
 // # Non-obvious
 //
