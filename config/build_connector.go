@@ -59,6 +59,7 @@ func buildConnector(s, worker *section, w *Worker) *Connector {
 		ReselectUnavailable:  s.boolean("reselect.unavailable.values"),
 		ValueUnrepresentable: s.enum("value.unrepresentable"),
 		SchemaLogicalChange:  s.enum("schema.logical.change"),
+		RecordTooLarge:       s.enum("record.too.large"),
 		TombstonesOnDelete:   s.boolean("tombstones.on.delete"),
 		SkippedOperations:    s.skipped(),
 		HeadersEnable:        s.boolean("headers.enable"),

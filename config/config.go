@@ -134,6 +134,7 @@ type Connector struct {
 	BeforeImageRequired  []*regexp.Regexp
 	ValueUnrepresentable string // flag, fail
 	SchemaLogicalChange  string // warn, fail
+	RecordTooLarge       string // fail, truncate
 	TombstonesOnDelete   bool
 	SkippedOperations    map[byte]bool // 'c','u','d','t'
 	HeadersEnable        bool

@@ -22,6 +22,14 @@ var valueKeys = []Key{
 			"text, or stop.",
 	},
 	{
+		Name: "record.too.large", Scope: InConnector, Class: Supported, Type: Enum,
+		Default: "fail", Enum: []string{"fail", "truncate"},
+		Meaning: "An event larger than max.request.size or the topic's max.message.bytes: stop with " +
+			"record_too_large, or leave out the old row as a whole (before_image is then KEY), and then " +
+			"the longest values of the new row, never those of the key: null, with the column state " +
+			"UNAVAILABLE and the text \"left out: N bytes\". An event that is still too large stops.",
+	},
+	{
 		Name: "schema.logical.change", Scope: InConnector, Class: Supported, Type: Enum,
 		Default: "warn", Enum: []string{"warn", "fail"},
 		Meaning: "A column's Avro type, logical type, precision or scale is not what the subject's " +

@@ -159,7 +159,13 @@ func (s *session) sampleValues() {
 			continue
 		}
 		s.c.warnUnlogged(t)
+		if t.Truncated > 0 && before.Truncated == 0 {
+			s.log.Warn("events of a table were too large for their topic; values are left out and marked "+
+				"UNAVAILABLE", "table", name, "fix", "raise max.message.bytes of the topic and "+
+				"producer.override.max.request.size")
+		}
 		counters := s.metrics.Table(name)
+		counters.Truncated(int(t.Truncated - before.Truncated))
 		counters.Unavailable(int(t.Unavailable - before.Unavailable))
 		counters.Reselected(int(t.Reselected - before.Reselected))
 		counters.Unrepresentable(int(t.Unrepresentable - before.Unrepresentable))

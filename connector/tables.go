@@ -162,6 +162,9 @@ func (ts *tables) ready(ctx context.Context, c *envelope.Table) error {
 	if err := ts.producer.EnsureTopic(ctx, c.Topic, c.HasKey()); err != nil {
 		return err
 	}
+	if ts.cfg.RecordTooLarge == "truncate" {
+		c.SetLimit(ts.producer.MaxBytes(c.Topic))
+	}
 	keyID := 0
 	if c.HasKey() {
 		id, err := ts.register(ctx, c.Topic, true, c.KeySchema)

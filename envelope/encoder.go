@@ -21,7 +21,8 @@ type Encoder struct {
 
 	parts       []part
 	states      []state
-	keys        []byte // old and new key, side by side, of keyChanged
+	leftOut     []leftOut // of the event that fit is about
+	keys        []byte    // old and new key, side by side, of keyChanged
 	historyText []byte
 	history     int64 // what historyText says
 	source      fixedSource

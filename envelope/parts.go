@@ -75,6 +75,11 @@ func (e *Encoder) add(p part, t *Table, ev *event, o *origin) error {
 	if err != nil {
 		return err
 	}
+	if t.limit > 0 {
+		if b, err = e.fit(b, from, &p, t, ev, o); err != nil {
+			return err
+		}
+	}
 	e.buf.Bytes = b
 	p.value = span{from, len(b)}
 	e.parts = append(e.parts, p)

@@ -14,11 +14,13 @@ type TableStats struct {
 	Unavailable     int64 // the log did not carry it, and it could not be had
 	Reselected      int64 // the log did not carry it, and it was read again
 	Unrepresentable int64 // the Avro type cannot hold it
+	Truncated       int64 // records that gave way to their topic's limit
 }
 
 type counters struct {
 	schema, table                            string
 	unavailable, reselected, unrepresentable atomic.Int64
+	truncated                                atomic.Int64
 }
 
 type counterSet struct {
@@ -50,6 +52,7 @@ func (e *Encoder) Stats() []TableStats {
 	for _, c := range e.counters.all {
 		stats = append(stats, TableStats{
 			c.schema, c.table, c.unavailable.Load(), c.reselected.Load(), c.unrepresentable.Load(),
+			c.truncated.Load(),
 		})
 	}
 	slices.SortFunc(stats, func(a, b TableStats) int {

@@ -42,6 +42,7 @@ type Table struct {
 	full           bool // the relation and every leaf the catalog knows have identity FULL
 	leafNotFull    atomic.Bool
 	beforeRequired bool
+	limit          int // SetLimit's; 0: none
 	counters       *counters
 }
 

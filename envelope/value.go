@@ -35,7 +35,7 @@ type state struct {
 	side   side
 	kind   stateKind
 	column *column
-	text   []byte
+	text   []byte // UNAVAILABLE: why, nil when the log did not carry it
 }
 
 // appendValue writes an event's Envelope in wire format, in the order of valueSchema.
@@ -109,6 +109,13 @@ func (e *Encoder) appendRow(dst []byte, t *Table, row schema.Tuple, ev *event, s
 		if s == sideAfter && (c.identity || ev.fillAll) {
 			d = filled(d, ev.fill, i)
 		}
+		if s == sideAfter && len(e.leftOut) > 0 {
+			if why, ok := e.leaves(i); ok {
+				dst = append(dst, branchNull)
+				e.states = append(e.states, state{side: s, kind: stateUnavailable, column: c, text: why})
+				continue
+			}
+		}
 		switch d.Kind {
 		case schema.DatumNull:
 			dst = append(dst, branchNull)
@@ -164,7 +171,8 @@ func (e *Encoder) appendStates(dst []byte) []byte {
 		dst = append(dst, s.column.label...)
 		dst = binary.AppendVarint(dst, int64(s.kind))
 		switch {
-		case s.kind != stateUnrepresentable, s.column.rule.Mask != nil:
+		case s.kind != stateUnrepresentable && s.text == nil,
+			s.kind == stateUnrepresentable && s.column.rule.Mask != nil:
 			dst = append(dst, branchNull)
 		case utf8.Valid(s.text):
 			dst = appendBytes(append(dst, branchValue), s.text)
@@ -188,7 +196,9 @@ func (e *Encoder) count(t *Table) {
 	for i := range e.states {
 		switch e.states[i].kind {
 		case stateUnavailable:
-			t.counters.unavailable.Add(1)
+			if e.states[i].text == nil { // else fit counts the record
+				t.counters.unavailable.Add(1)
+			}
 		case stateUnrepresentable:
 			t.counters.unrepresentable.Add(1)
 		case stateReselected:

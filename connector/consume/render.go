@@ -196,6 +196,9 @@ func (l *lines) value(e *Event, image string, f Field) string {
 	}
 	switch s.State {
 	case "UNAVAILABLE":
+		if s.Text != nil {
+			return l.paint(yellow, "UNAVAILABLE ("+safe(fmt.Sprint(s.Text))+")")
+		}
 		return l.paint(yellow, "UNAVAILABLE (the log did not carry it)")
 	case "RESELECTED":
 		return show(f.Value) +

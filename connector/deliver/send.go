@@ -316,7 +316,7 @@ func (p *Producer) check(recs []envelope.Record, copies []int) ([]int, int64, er
 		if r.Key == nil && t.compacted {
 			return nil, 0, t.compactedWithoutKey(r.Op)
 		}
-		if n := encodedSize(r); n > t.maxBytes {
+		if n := r.EncodedSize(); n > t.maxBytes {
 			return nil, 0, t.tooLarge(r, n)
 		}
 		n := 1
@@ -327,17 +327,4 @@ func (p *Producer) check(recs []envelope.Record, copies []int) ([]int, int64, er
 		size += int64(n) * int64(r.Size())
 	}
 	return copies, size, nil
-}
-
-// encodedSize is an upper bound of the bytes of a batch that holds only this record,
-// uncompressed. Kafka's message format, version 2: 61 bytes of batch header (12 of them in front
-// of its length), then the record: six numbers of at most five bytes (length, time delta, offset
-// delta, lengths of key and value, number of headers), one byte of attributes, and the bytes.
-func encodedSize(r *envelope.Record) int {
-	const batchHeader, number = 61 + 4, 5
-	n := batchHeader + 6*number + 1 + len(r.Key) + len(r.Value)
-	for _, h := range r.Headers {
-		n += 2*number + len(h.Key) + len(h.Value)
-	}
-	return n
 }

@@ -79,6 +79,15 @@ func (p *Producer) Made(name string) bool {
 	return t != nil && t.made
 }
 
+// MaxBytes returns the most that a record of a topic that EnsureTopic has prepared may have, as
+// envelope.Record.EncodedSize counts; else 0.
+func (p *Producer) MaxBytes(name string) int {
+	if t := p.topic(name); t != nil {
+		return t.maxBytes
+	}
+	return 0
+}
+
 // Partitions returns the number of partitions of a topic that EnsureTopic has prepared, else 0.
 func (p *Producer) Partitions(name string) int {
 	if t := p.topic(name); t != nil {
@@ -253,7 +262,9 @@ func (t *topic) tooLarge(r *envelope.Record, size int) error {
 func (t *topic) raise() string {
 	if t.brokerMax > 0 && t.maxBytes == t.brokerMax {
 		return "raise max.message.bytes of topic " + t.name + " (kafka-configs --alter), and " +
-			"producer.override.max.request.size with it; restart the connector"
+			"producer.override.max.request.size with it; restart the connector; or set " +
+			"record.too.large: truncate, which leaves values out and says so"
 	}
-	return "raise producer.override.max.request.size; restart the connector"
+	return "raise producer.override.max.request.size; restart the connector; or set " +
+		"record.too.large: truncate, which leaves values out and says so"
 }

@@ -221,6 +221,7 @@ func TestEveryNameOfTheContract(t *testing.T) {
 		"tidemark_snapshot_rows_total",
 		"tidemark_snapshot_tables_remaining",
 		"tidemark_transactions_total",
+		"tidemark_truncated_records_total",
 		"tidemark_unavailable_values_total",
 		"tidemark_unmatched_relations_total",
 		"tidemark_unrepresentable_values_total",

@@ -58,6 +58,7 @@ type Set struct {
 	unreread       *prometheus.CounterVec
 	unavailable    *prometheus.CounterVec
 	unrepresented  *prometheus.CounterVec
+	truncated      *prometheus.CounterVec
 	reconnects     *prometheus.CounterVec
 	registrations  *prometheus.CounterVec
 	snapshotRows   *prometheus.CounterVec
@@ -121,6 +122,8 @@ func New(reg prometheus.Registerer) *Set {
 			"Values that the log did not carry and that could not be had.", labelTable),
 		unrepresented: counter("tidemark_unrepresentable_values_total",
 			"Values that the Avro type cannot hold, sent as text.", labelTable),
+		truncated: counter("tidemark_truncated_records_total",
+			"Records that were too large and left values out (record.too.large).", labelTable),
 		reconnects: counter("tidemark_reconnects_total",
 			"Connections made again after a failure.", labelTarget),
 		registrations: counter("tidemark_schema_registrations_total",
@@ -148,9 +151,8 @@ func (s *Set) all() []prometheus.Collector {
 		s.state, s.events, s.transactions, s.lsn, s.slotLag, s.slotRetained, s.slotSafe,
 		s.slotXminAge, s.slotInfo, s.unmatched, s.repartitioned, s.commitToAck, s.queueBytes,
 		s.queueLimit, s.backpressure, s.heartbeats, s.heartbeatAges, s.idleAdvances, s.reselected,
-		s.unreread,
-		s.unavailable, s.unrepresented, s.reconnects, s.registrations, s.snapshotRows,
-		s.snapshotTables, s.gaps, s.errors, s.logicalChanges, s.buildInfo,
+		s.unreread, s.unavailable, s.unrepresented, s.truncated, s.reconnects, s.registrations,
+		s.snapshotRows, s.snapshotTables, s.gaps, s.errors, s.logicalChanges, s.buildInfo,
 	}
 }
 

@@ -13,6 +13,7 @@ type TableCounters struct {
 	unread         func(reason string) prometheus.Counter
 	unavailable    prometheus.Counter
 	unrepresented  prometheus.Counter
+	truncated      prometheus.Counter
 	snapshotRows   prometheus.Counter
 	logicalChanges prometheus.Counter
 }
@@ -32,6 +33,7 @@ func (c *Connector) Table(name string) *TableCounters {
 		},
 		unavailable:    c.set.unavailable.WithLabelValues(c.name, name),
 		unrepresented:  c.set.unrepresented.WithLabelValues(c.name, name),
+		truncated:      c.set.truncated.WithLabelValues(c.name, name),
 		snapshotRows:   c.set.snapshotRows.WithLabelValues(c.name, name),
 		logicalChanges: c.set.logicalChanges.WithLabelValues(c.name, name),
 	}
@@ -74,6 +76,9 @@ func (t *TableCounters) Unavailable(n int) { t.unavailable.Add(float64(n)) }
 
 // Unrepresentable counts values that were sent as text with a flag.
 func (t *TableCounters) Unrepresentable(n int) { t.unrepresented.Add(float64(n)) }
+
+// Truncated counts records that left values out because they were too large.
+func (t *TableCounters) Truncated(n int) { t.truncated.Add(float64(n)) }
 
 // SnapshotRows counts rows that a snapshot read.
 func (t *TableCounters) SnapshotRows(n int) { t.snapshotRows.Add(float64(n)) }

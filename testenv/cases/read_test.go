@@ -31,7 +31,8 @@ func (r *rig) read(topic string) []event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...), kgo.ConsumeTopics(topic))
+	client, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addrs()...), kgo.ConsumeTopics(topic),
+		kgo.KeepControlRecords())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -50,12 +51,15 @@ func (r *rig) read(topic string) []event {
 	ends.Each(func(o kadm.ListedOffset) { total += int(o.Offset) })
 	d := r.decoder(ctx)
 	var out []event
-	for len(out) < total {
+	for seen := 0; seen < total; {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
 			r.t.Fatalf("%d of %d events of %s came", len(out), total, topic)
 		}
 		fetches.EachRecord(func(rec *kgo.Record) {
+			if seen++; rec.Attrs.IsControl() {
+				return // the end of a Kafka transaction
+			}
 			e := event{key: d.decode(rec.Key), value: d.decode(rec.Value), headers: map[string]string{}}
 			for _, h := range rec.Headers {
 				e.headers[h.Key] = string(h.Value)

@@ -21,7 +21,7 @@ type folded struct {
 }
 
 // fold applies a record as a consumer does: an event whose pair is not greater than the key's last
-// one is dropped, a value that is unavailable stays what it was.
+// one is dropped, a value that is unavailable stays what it was, unless it was left out.
 func (c *checker) fold(t *topic, e *Event) {
 	if e.Tombstone {
 		return // its delete was there before it
@@ -62,7 +62,7 @@ func (f *folded) apply(e *Event) {
 		case s.Image == "BEFORE":
 		case s.State == "UNREPRESENTABLE":
 			f.row[s.Column] = s.Text
-		case s.State == "UNAVAILABLE" && old != nil && !unknown[s.Column]:
+		case s.State == "UNAVAILABLE" && s.Text == nil && old != nil && !unknown[s.Column]:
 			f.row[s.Column] = old[s.Column]
 		case s.State == "UNAVAILABLE":
 			if f.unknown == nil {

@@ -86,7 +86,7 @@ func (c *checker) checkStates(e *Event, full bool) {
 			c.report.fail(Image, "%s: a state of column %s, which is no field", e.where(), s.Column)
 		case row == nil:
 			c.report.fail(Image, "%s: a state of %s, which is null as a whole", e.where(), s.Image)
-		case s.State == "UNAVAILABLE" && full:
+		case s.State == "UNAVAILABLE" && s.Text == nil && full:
 			c.report.fail(Image, "%s: %s is unavailable, though the old row is there", e.where(), s.Column)
 		case s.State != "RESELECTED" && row[s.Column] != nil:
 			c.report.fail(Image, "%s: %s is %s and yet has a value", e.where(), s.Column, s.State)
