@@ -85,6 +85,7 @@ func metricsPage(t *testing.T) string {
 	c.Heartbeat(metrics.HeartbeatOK)
 	c.HeartbeatEchoed(time.Now())
 	c.Reconnect(metrics.TargetPostgres)
+	c.PartitionChange()
 	c.SchemaRegistration(metrics.RegistrationOK)
 	c.Gap(fault.SlotMissing)
 	c.Error(fault.Internal)
@@ -193,6 +194,7 @@ func TestReadmeNamesTestsThatExist(t *testing.T) {
 var otherNames = []string{
 	"before_image", "before_key", "column_states", "commit_lsn", "event_index", "lsn_commit",
 	"max_slot_wal_keep_size", "idle_replication_slot_timeout", "publish_via_partition_root", "ts_ms",
+	"pg_recvlogical",
 }
 
 // TestReadmeConfiguration loads the README's own configuration; its files are made up here.
