@@ -20,12 +20,12 @@ func NewRig(
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { broker.Close() })
+	t.Cleanup(func() { _ = broker.Close() })
 	registry, err := testenv.StartFakeRegistry(testenv.FakeRegistryOptions{Compatible: avrocompat.Check})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { registry.Close() })
+	t.Cleanup(func() { _ = registry.Close() })
 	r := &Rig{
 		Binary: binary, Postgres: pg, Database: testenv.NewDatabase(t, pg), Brokers: broker.Addrs(),
 		Registry: registry.URL, Dir: t.TempDir(), Keys: map[string]string{},
