@@ -82,12 +82,16 @@ func (r *rig) killedAfter(d time.Duration) {
 
 // Transactions of 5 000 row messages, each of them many Kafka transactions; the connector is killed
 // twenty times, wherever it is. A read_committed consumer sees every event once.
-func TestF08ExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
-	kills := 6
-	if os.Getenv("TIDEMARK_TEST_ALL") != "" {
-		kills = 20
+// kills is how often a connector is killed amid transactions.
+func kills() int {
+	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		return 6
 	}
-	killedInTransactions(t, newRig(t, "18"), kills, 300*time.Millisecond)
+	return 20
+}
+
+func TestF08ExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
+	killedInTransactions(t, newRig(t, "18"), kills(), 300*time.Millisecond)
 }
 
 func TestF08RealExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
@@ -106,7 +110,7 @@ func TestF08RealExactlyOnceWhenTheConnectorIsKilled(t *testing.T) {
 		}
 	})
 	r.kafka = kafka
-	killedInTransactions(t, r, 20, time.Second)
+	killedInTransactions(t, r, kills(), time.Second)
 }
 
 // messagesEach is the number of row messages of a transaction of mixed.

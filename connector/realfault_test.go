@@ -28,6 +28,9 @@ func inBothModesReal(t *testing.T, test func(t *testing.T, r *rig)) {
 	if os.Getenv("TIDEMARK_REALBROKER") == "" {
 		t.Skip("TIDEMARK_REALBROKER is not set: the real-broker stage runs this")
 	}
+	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		t.Skip("takes minutes; TIDEMARK_TEST_ALL=1 runs it")
+	}
 	testenv.RequireJava(t)
 	for _, mode := range []string{"at_least_once", "exactly_once"} {
 		t.Run(mode, func(t *testing.T) {

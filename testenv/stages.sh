@@ -87,7 +87,7 @@ faults() {
   local out ended=0
   need_java
   out=$(mktemp)
-  $GO test -json -count=1 -p 1 -timeout 60m -tags crashpoints -run '^TestF[0-9][0-9]' \
+  TIDEMARK_TEST_ALL=1 $GO test -json -count=1 -p 1 -timeout 60m -tags crashpoints -run '^TestF[0-9][0-9]' \
     $($GO run ./testenv/faults -packages) >"$out" || ended=$?
   $GO run ./testenv/faults "$out"
   rm "$out"

@@ -13,6 +13,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
 // set adds a key of the connector to the configuration.
@@ -31,10 +33,10 @@ func (s *site) set(key, value string) {
 // inBothModes runs a test at least once and exactly once.
 func inBothModes(t *testing.T, test func(t *testing.T, s *site)) {
 	t.Helper()
-	for mode, support := range map[string]string{
-		"at_least_once": "disabled", "exactly_once": "required",
-	} {
+	for i, mode := range []string{"at_least_once", "exactly_once"} {
+		support := []string{"disabled", "required"}[i]
 		t.Run(mode, func(t *testing.T) {
+			testenv.OneModeIsEnough(t, i)
 			s := newSite(t)
 			s.set("exactly.once.support", support)
 			test(t, s)
