@@ -113,7 +113,9 @@ func (p *Producer) remember(t *topic) *topic {
 
 // partitionsOf asks how many partitions a topic has; the fault is topic_missing for none.
 func (p *Producer) partitionsOf(ctx context.Context, name string) (int, error) {
-	details, err := p.admin.ListTopics(ctx, name)
+	// Without this the client answers from what it asked up to five seconds ago, which for a topic
+	// that was made since is "unknown".
+	details, err := p.admin.ListTopics(kadm.WithAuthorizedOps(ctx), name)
 	if err == nil {
 		err = details[name].Err
 	}

@@ -34,6 +34,22 @@ func TestF26AMissingTopicIsCreatedAsConfigured(t *testing.T) {
 	}
 }
 
+// The client remembers that it asked for a topic in vain: whoever made it must not wait until it
+// forgets, here for a minute, by default for five seconds.
+func TestATopicIsThereAsSoonAsItIsMade(t *testing.T) {
+	t.Parallel()
+	o := options(cluster(t))
+	o.Creation.Partitions, o.Creation.Replication = 2, 1
+	o.extra = []kgo.Opt{kgo.MetadataMinAge(time.Minute)}
+	p := producer(t, o)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	must(t, p.EnsureTopic(ctx, "new", true))
+	if n := p.Partitions("new"); n != 2 {
+		t.Errorf("%d partitions, wanted 2", n)
+	}
+}
+
 func TestATopicThatExistsIsNeverAltered(t *testing.T) {
 	t.Parallel()
 	c := cluster(t)
