@@ -154,6 +154,7 @@ func TestF10AStopUnderLoadRepeatsNothing(t *testing.T) {
 }
 
 func stoppedUnderLoad(t *testing.T, r *rig) {
+	r.extra["exactly.once.batch.bytes"] = "262144" // a load of it is not a load of small transactions
 	r.exec(numbers)
 	const transactions, rows = 12, 5000
 	run := r.start()

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 GO=${GO:-go}
 GOFUMPT=mvdan.cc/gofumpt@v0.12.0
 GOLANGCI=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-FUZZTIME=${FUZZTIME:-2s}
+FUZZTIME=${FUZZTIME:-1s}
 
 # Packages without a server behind their tests; everything else is integration.
 PURE="./internal/fault ./internal/imports ./schema ./offsets ./config ./envelope

@@ -87,7 +87,7 @@ func TestRealBrokerLosesNothing(t *testing.T) {
 
 // The same in exactly-once mode: a read_committed consumer sees each event once.
 func TestRealBrokerRepeatsNothingInExactlyOnceMode(t *testing.T) {
-	realRun(t, load{exactlyOnce: true, changes: 50_000, kills: 8, pause: 5 * time.Second})
+	realRun(t, load{exactlyOnce: true, changes: 25_000, kills: 8, pause: 5 * time.Second})
 }
 
 // realRun carries a load out, on servers of its own, and judges.
