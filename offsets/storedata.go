@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
@@ -124,7 +125,8 @@ func (s *Store) sameProducer(ctx context.Context) error {
 }
 
 // ownIsOpen reports whether a transaction under our transactional id is open, neither committed nor
-// being committed.
+// being committed. A broker that was killed can leave one open in the partition that its coordinator
+// holds for ended (seen with Kafka 4.3): the next marker of the same producer, ours, ends it.
 func (s *Store) ownIsOpen(ctx context.Context) bool {
 	id := TransactionalID(s.opts.Connector)
 	described, err := s.admin.DescribeTransactions(ctx, id)
@@ -132,5 +134,22 @@ func (s *Store) ownIsOpen(ctx context.Context) bool {
 		return false
 	}
 	t := described[id]
-	return t.Err == nil && t.State == "Ongoing" && t.Topics.Lookup(s.opts.Topic, s.partition)
+	switch {
+	case t.Err != nil || t.State == "PrepareCommit":
+		return false
+	case t.State == "Ongoing":
+		return t.Topics.Lookup(s.opts.Topic, s.partition)
+	}
+	set := kadm.TopicsSet{}
+	set.Add(s.opts.Topic, s.partition)
+	producers, err := s.admin.DescribeProducers(ctx, set)
+	if err != nil {
+		return false
+	}
+	for _, p := range producers.SortedProducers() {
+		if p.ProducerID == t.ProducerID && p.CurrentTxnStartOffset >= 0 {
+			return true
+		}
+	}
+	return false
 }
