@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -29,7 +30,11 @@ func fuzzType(f *testing.F, typ Type, seeds ...string) {
 			}
 			return
 		}
-		if _, rest, err := codec.NativeFromBinary(got[len(prefix):]); err != nil || len(rest) != 0 {
+		_, rest, err := codec.NativeFromBinary(got[len(prefix):])
+		if err != nil && strings.Contains(err.Error(), "duplicate key") {
+			return // an hstore has each key once: no server prints this
+		}
+		if err != nil || len(rest) != 0 {
 			t.Fatalf("% x: %d bytes left, %v", got[len(prefix):], len(rest), err)
 		}
 	})
