@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -189,6 +190,40 @@ func TestStoreLoadDoesNotWaitForOurOwnOpenTransaction(t *testing.T) {
 	waiting := openStore(t, c, func(o *StoreOptions) { o.ReadTimeout = 300 * time.Millisecond })
 	if _, err := waiting.Load(t.Context()); fault.CodeOf(err) != fault.OffsetsUnreadable {
 		t.Errorf("%v", err)
+	}
+}
+
+// A broker that was killed can hold our dead process's transaction for open in the partition though
+// its coordinator holds it for ended. It is told by its producer id, and is no reason to wait either;
+// one of another producer is.
+func TestStoreLoadDoesNotWaitForOurOwnTransactionThatWasLeftOpen(t *testing.T) {
+	c := newCluster(t)
+	s := fenced(t, c)
+	mustSave(t, s, position(10))
+	openTransaction(t, c, TransactionalID("shop"), shopKey, shopValue)
+	transactions, err := s.admin.DescribeTransactions(t.Context(), TransactionalID("shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := transactions[TransactionalID("shop")].ProducerID
+	var described atomic.Int64 // the producer id that the coordinator gives for our transactional id
+	described.Store(ours)
+	c.ControlKey(int16(kmsg.DescribeTransactions), func(k kmsg.Request) (
+		kmsg.Response, error, bool,
+	) {
+		c.KeepControl()
+		resp := k.ResponseKind().(*kmsg.DescribeTransactionsResponse)
+		st := kmsg.NewDescribeTransactionsResponseTransactionState()
+		st.TransactionalID, st.State = TransactionalID("shop"), "CompleteCommit"
+		st.ProducerID = described.Load()
+		resp.TransactionStates = append(resp.TransactionStates, st)
+		return resp, nil, true
+	})
+	wantLoad(t, openStore(t, c, func(o *StoreOptions) { o.ReadTimeout = 2 * time.Second }), 10)
+	described.Store(ours + 1)
+	waiting := openStore(t, c, func(o *StoreOptions) { o.ReadTimeout = 300 * time.Millisecond })
+	if _, err := waiting.Load(t.Context()); fault.CodeOf(err) != fault.OffsetsUnreadable {
+		t.Errorf("the transaction of another producer: %v", err)
 	}
 }
 
