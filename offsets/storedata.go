@@ -125,26 +125,25 @@ func (s *Store) sameProducer(ctx context.Context) error {
 }
 
 // ownIsOpen reports whether a transaction under our transactional id is open, neither committed nor
-// being committed. A broker that was killed can leave one open in the partition that its coordinator
-// holds for ended (seen with Kafka 4.3): the next marker of the same producer, ours, ends it.
+// being committed.
 func (s *Store) ownIsOpen(ctx context.Context) bool {
-	id := TransactionalID(s.opts.Connector)
-	described, err := s.admin.DescribeTransactions(ctx, id)
-	if err != nil {
+	t, ok := s.ownTransaction(ctx)
+	return ok && t.State == "Ongoing" && t.Topics.Lookup(s.opts.Topic, s.partition)
+}
+
+// ownWasLeft reports whether the partition holds a transaction of ours for open that its coordinator
+// holds for ended. A broker that is killed can leave one behind (seen with Kafka 4.3); the next marker
+// of the same producer, ours, ends it.
+func (s *Store) ownWasLeft(ctx context.Context) bool {
+	t, ok := s.ownTransaction(ctx)
+	if !ok || t.State == "PrepareCommit" {
 		return false
-	}
-	t := described[id]
-	switch {
-	case t.Err != nil || t.State == "PrepareCommit":
-		return false
-	case t.State == "Ongoing":
-		return t.Topics.Lookup(s.opts.Topic, s.partition)
 	}
 	set := kadm.TopicsSet{}
 	set.Add(s.opts.Topic, s.partition)
 	producers, err := s.admin.DescribeProducers(ctx, set)
 	if err != nil {
-		return false
+		return false // asked again
 	}
 	for _, p := range producers.SortedProducers() {
 		if p.ProducerID == t.ProducerID && p.CurrentTxnStartOffset >= 0 {
@@ -152,4 +151,15 @@ func (s *Store) ownIsOpen(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// ownTransaction is what the coordinator says of our transactional id; not ok: nothing, ask again.
+func (s *Store) ownTransaction(ctx context.Context) (t kadm.DescribedTransaction, ok bool) {
+	id := TransactionalID(s.opts.Connector)
+	described, err := s.admin.DescribeTransactions(ctx, id)
+	if err != nil {
+		return t, false
+	}
+	t = described[id]
+	return t, t.Err == nil
 }

@@ -150,8 +150,12 @@ func (s *Store) stableEnd(ctx context.Context) (int64, error) {
 		return 0, s.brokerFault("asking for its end", err)
 	}
 	waiting := false
-	// Asked before the offset: what we had committed earlier is then below it.
-	for own := false; ; own = s.ownIsOpen(ctx) {
+	began := time.Now()
+	// Asked before the offset: what we had committed earlier is then below it. Between the end of a
+	// transaction and its marker the partition is behind the coordinator for a moment, and only what
+	// stays so was left behind.
+	for own := false; ; own = s.ownIsOpen(ctx) ||
+		time.Since(began) >= s.opts.ReadTimeout/8 && s.ownWasLeft(ctx) {
 		stable, err := s.offsetOf(ctx, s.admin.ListCommittedOffsets)
 		if err == nil && (stable >= end || own) {
 			return stable, nil
