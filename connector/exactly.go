@@ -63,7 +63,7 @@ func (e *exactly) skip(ev *decode.Event) (bool, error) {
 		return false, e.part.Cut.Commit()
 	case ev.Kind == decode.KindMessage && !ev.Transactional:
 		return e.part.SkipSingle(ev.LSN), nil
-	case !rowMessage(ev):
+	case !ev.RowMessage():
 		return false, nil
 	}
 	return e.part.Skip(ev.Index, ev.LSN)
@@ -77,18 +77,6 @@ func (e *exactly) sent(ev *decode.Event) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.part.Cut.Done(ev.Tx.FinalLSN, ev.Index)
-}
-
-// rowMessage reports whether an event counts in its transaction (decode.Event.Index).
-func rowMessage(ev *decode.Event) bool {
-	switch ev.Kind {
-	case decode.KindInsert, decode.KindUpdate, decode.KindDelete, decode.KindTruncate:
-		return true
-	case decode.KindMessage:
-		return ev.Transactional
-	case decode.KindNone, decode.KindBegin, decode.KindCommit, decode.KindRelation:
-	}
-	return false
 }
 
 // waiting reports whether a source transaction that was cut has not come again yet: until then no
@@ -115,7 +103,7 @@ func (e *exactly) begin(tx *offsets.Tx) {
 // done takes note that a row message is done, also one that gave no records, and commits when it
 // is time.
 func (e *exactly) done(ctx context.Context, ev *decode.Event) error {
-	if e == nil || !rowMessage(ev) {
+	if e == nil || !ev.RowMessage() {
 		return nil
 	}
 	e.mu.Lock()

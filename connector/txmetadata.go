@@ -25,7 +25,7 @@ func (s *session) transactionOpens(ev *decode.Event) {
 // transactionBegins puts BEGIN in front of s.records when they are a transaction's first. done says
 // that the records were sent by an earlier session, and have been dropped.
 func (s *session) transactionBegins(ctx context.Context, ev *decode.Event) (done bool, err error) {
-	if !s.cfg.TransactionMetadata || len(s.records) == 0 || !rowMessage(ev) {
+	if !s.cfg.TransactionMetadata || len(s.records) == 0 || !ev.RowMessage() {
 		return false, nil
 	}
 	sent := s.beginSent
@@ -53,7 +53,7 @@ func (s *session) transactionBegins(ctx context.Context, ev *decode.Event) (done
 
 // recount counts the events of a row message that an earlier session has sent.
 func (s *session) recount(ctx context.Context, ev *decode.Event) error {
-	if !s.cfg.TransactionMetadata || !rowMessage(ev) {
+	if !s.cfg.TransactionMetadata || !ev.RowMessage() {
 		return nil
 	}
 	s.recounting = true

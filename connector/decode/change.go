@@ -60,3 +60,15 @@ type Event struct {
 
 	EndLSN offsets.LSN // KindCommit: end of the commit record, the only position of a transaction
 }
+
+// RowMessage reports whether the event is a row message, which counts in its transaction's Index.
+func (e *Event) RowMessage() bool {
+	switch e.Kind {
+	case KindInsert, KindUpdate, KindDelete, KindTruncate:
+		return true
+	case KindMessage:
+		return e.Transactional
+	case KindNone, KindBegin, KindCommit, KindRelation:
+	}
+	return false
+}

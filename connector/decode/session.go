@@ -103,19 +103,14 @@ func (s *Session) message(kind byte) {
 
 // settle moves the session's state, once the message is known to be whole.
 func (s *Session) settle() {
-	switch s.event.Kind {
-	case KindBegin:
+	switch {
+	case s.event.Kind == KindBegin:
 		s.open, s.rows = true, 0
 		s.event.Tx = &s.tx
-	case KindCommit:
+	case s.event.Kind == KindCommit:
 		s.open = false
-	case KindInsert, KindUpdate, KindDelete, KindTruncate:
+	case s.event.RowMessage():
 		s.rows++
-	case KindMessage:
-		if s.event.Transactional {
-			s.rows++
-		}
-	case KindNone, KindRelation:
 	}
 }
 

@@ -38,20 +38,10 @@ func (e *exactly) skip(ev *decode.Event) (bool, error) {
 		return false, e.part.Cut.Commit()
 	case ev.Kind == decode.KindMessage && !ev.Transactional:
 		return e.part.SkipSingle(ev.LSN), nil
-	case !rowMessage(ev):
+	case !ev.RowMessage():
 		return false, nil
 	}
 	return e.part.Skip(ev.Index, ev.LSN)
-}
-
-func rowMessage(ev *decode.Event) bool {
-	switch ev.Kind {
-	case decode.KindInsert, decode.KindUpdate, decode.KindDelete, decode.KindTruncate:
-		return true
-	case decode.KindMessage:
-		return ev.Transactional
-	}
-	return false
 }
 
 func (e *exactly) waiting() bool { return e != nil && e.part.Cut.Pending() }
@@ -65,7 +55,7 @@ func (e *exactly) begin(tx *offsets.Tx) {
 }
 
 func (e *exactly) done(ev *decode.Event) error {
-	if e == nil || !rowMessage(ev) {
+	if e == nil || !ev.RowMessage() {
 		return nil
 	}
 	defer e.lock()()
