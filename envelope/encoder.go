@@ -247,18 +247,23 @@ func (e *Encoder) Truncate(dst []Record, t *Table, ev *decode.Event) ([]Record, 
 	if ev.Kind != decode.KindTruncate || ev.Tx == nil {
 		return dst, fault.New(fault.Internal, "topic "+t.Topic+": not a truncate in a transaction")
 	}
+	o := e.streamed(ev, 't')
+	return e.emptied(dst, t, &o)
+}
+
+// emptied adds the record that says that a table has no rows any more.
+func (e *Encoder) emptied(dst []Record, t *Table, o *origin) ([]Record, error) {
 	if e.o.Skipped['t'] {
 		return dst, nil
 	}
 	if err := t.ready(); err != nil {
 		return dst, err
 	}
-	o := e.streamed(ev, 't')
 	e.begin()
 	p := part{op: 't', image: imageNotApplicable, route: RouteEach}
-	if err := e.add(p, t, &event{op: 't', image: imageNotApplicable}, &o); err != nil {
+	if err := e.add(p, t, &event{op: 't', image: imageNotApplicable}, o); err != nil {
 		e.rollback()
 		return dst, err
 	}
-	return e.cut(dst, t, &o), nil
+	return e.cut(dst, t, o), nil
 }

@@ -43,20 +43,8 @@ func (e *Encoder) Gone(
 // Clear encodes op t at a snapshot's position, to every partition: the rows that follow are all
 // that the table has.
 func (e *Encoder) Clear(dst []Record, t *Table, s Snapshot) ([]Record, error) {
-	if e.o.Skipped['t'] {
-		return dst, nil
-	}
-	if err := t.ready(); err != nil {
-		return dst, err
-	}
 	o := s.origin('t')
-	e.begin()
-	p := part{op: 't', image: imageNotApplicable, route: RouteEach}
-	if err := e.add(p, t, &event{op: 't', image: imageNotApplicable}, &o); err != nil {
-		e.rollback()
-		return dst, err
-	}
-	return e.cut(dst, t, &o), nil
+	return e.emptied(dst, t, &o)
 }
 
 // KeyShape is the shape of the table's Key; nil when it has none.
