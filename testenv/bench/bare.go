@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -37,22 +35,12 @@ func bare(in io.Reader) error {
 		return err
 	}
 	defer client.Close()
-	conn, err := pgconn.Connect(ctx, j.URL+"&replication=database")
+	stream, err := openStream(ctx, j.URL, j.Slot, j.Publication)
 	if err != nil {
 		return err
 	}
-	err = pglogrepl.StartReplication(ctx, conn, j.Slot, 0, pglogrepl.StartReplicationOptions{
-		PluginArgs: []string{"proto_version '1'", "publication_names '" + j.Publication + "'"},
-	})
-	if err != nil {
-		return err
-	}
-	h, err := conn.Hijack()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = h.Conn.Close() }() // the slot is dropped
-	return forward(ctx, h.Conn, client)
+	defer func() { _ = stream.Close() }() // the slot is dropped
+	return forward(ctx, stream, client)
 }
 
 // xLog is what stands before a message in the copy stream: kind, size, 'w', three times 8 bytes.

@@ -29,22 +29,31 @@ func reader(in io.Reader) error {
 		return err
 	}
 	ctx := context.Background()
-	conn, err := pgconn.Connect(ctx, j.URL+"&replication=database")
+	stream, err := openStream(ctx, j.URL, j.Slot, j.Publication)
 	if err != nil {
 		return err
 	}
-	err = pglogrepl.StartReplication(ctx, conn, j.Slot, 0, pglogrepl.StartReplicationOptions{
-		PluginArgs: []string{"proto_version '1'", "publication_names '" + j.Publication + "'"},
+	defer func() { _ = stream.Close() }() // the slot is a copy
+	return drain(stream, uint64(until))
+}
+
+// openStream starts to stream a slot from its own position, and gives the connection's bytes.
+func openStream(ctx context.Context, url, slot, publication string) (net.Conn, error) {
+	conn, err := pgconn.Connect(ctx, url+"&replication=database")
+	if err != nil {
+		return nil, err
+	}
+	err = pglogrepl.StartReplication(ctx, conn, slot, 0, pglogrepl.StartReplicationOptions{
+		PluginArgs: []string{"proto_version '1'", "publication_names '" + publication + "'"},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h, err := conn.Hijack()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = h.Conn.Close() }() // the slot is a copy
-	return drain(h.Conn, uint64(until))
+	return h.Conn, nil
 }
 
 func drain(conn net.Conn, until uint64) error {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
 func main() {
@@ -92,8 +94,8 @@ func (o *options) run(ctx context.Context) (err error) {
 		dir: dir, quick: o.quick, runs: o.runs, profile: o.profile, checks: o.gate == "",
 		with: o.with, compare: o.compare,
 		report: &Report{
-			Commit: commit(), Date: time.Now().UTC().Format(time.DateOnly), Quick: o.quick,
-			Machine: machine(), Cores: runtime.NumCPU(), Go: runtime.Version(), Load: load(),
+			Commit: testenv.Commit(), Date: time.Now().UTC().Format(time.DateOnly), Quick: o.quick,
+			Machine: testenv.Processor(), Cores: runtime.NumCPU(), Go: runtime.Version(), Load: load(),
 		},
 	}
 	if b.runs == 0 {

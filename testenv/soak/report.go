@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/testenv"
 	"github.com/tidemark-cdc/tidemark/testenv/check"
 )
 
@@ -23,8 +23,8 @@ type report struct {
 
 func newReport(o *options) *report {
 	return &report{
-		o: o, date: time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit: commit(),
-		machine: fmt.Sprintf("%s, %d processors, %s/%s, %s", processor(), runtime.NumCPU(),
+		o: o, date: time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit: testenv.Commit(),
+		machine: fmt.Sprintf("%s, %d processors, %s/%s, %s", testenv.Processor(), runtime.NumCPU(),
 			runtime.GOOS, runtime.GOARCH, runtime.Version()),
 	}
 }
@@ -179,25 +179,4 @@ func (r *round) memoryPage(w io.Writer) {
 func clock(d time.Duration) string {
 	s := max(int(d.Seconds()), 0)
 	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-}
-
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
-}
-
-func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
 }
