@@ -2,8 +2,6 @@ package kafkadial
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -175,28 +173,15 @@ func refusedHandshake(err error) bool {
 	if errors.As(err, &firstRead) && !kgo.IsRetryableBrokerErr(err) {
 		return true
 	}
-	return refusedTLS(err)
+	return fault.RefusedTLS(err)
 }
 
 // Refused reports whether brokers said no to who we are, or we to who they are: a client that
 // produces asks again without end, and nobody would hear of it. It is false for a connection that
 // only ended.
 func Refused(err error) bool {
-	return errors.Is(err, kerr.SaslAuthenticationFailed) || refusedTLS(err) ||
+	return errors.Is(err, kerr.SaslAuthenticationFailed) || fault.RefusedTLS(err) ||
 		fault.Has(err, fault.AuthenticationFailed)
-}
-
-func refusedTLS(err error) bool {
-	var (
-		verify  *tls.CertificateVerificationError
-		unknown x509.UnknownAuthorityError
-		name    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		header  tls.RecordHeaderError
-		alert   tls.AlertError
-	)
-	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) ||
-		errors.As(err, &invalid) || errors.As(err, &header) || errors.As(err, &alert)
 }
 
 func connectionLost(err error) bool {
