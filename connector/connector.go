@@ -83,7 +83,7 @@ func (c *Connector) Run(ctx context.Context) error {
 	wait := newBackoff(c.cfg.RetryDelayMax)
 	for retries := 0; ; {
 		began := time.Now()
-		err := c.runSession(ctx)
+		err := c.reconsider(c.runSession(ctx))
 		if errors.Is(err, errDone) || err == nil || ctx.Err() != nil {
 			c.setState(StateStopped)
 			c.log.Info("stopped")
@@ -123,17 +123,15 @@ func (c *Connector) runSession(ctx context.Context) error {
 		s.close()
 	}()
 	if err := s.open(ctx); err != nil {
-		return c.reconsider(err)
+		return err
 	}
 	return s.explainFence(c.through(ctx, s))
 }
 
 // through takes an open session through its life.
 func (c *Connector) through(ctx context.Context, s *session) (err error) {
-	defer func() { err = c.reconsider(err) }()
 	if err := s.start(ctx); err != nil {
-		err = c.reconsider(err)
-		if classify(err) == stop {
+		if stopsFor(c.reconsider(err)) {
 			c.gap = nil
 		}
 		return err
