@@ -65,7 +65,7 @@ type part struct {
 
 // Pauses of reading.
 const (
-	// Topics that appear are found within this.
+	// Topics that appear are found within this; the first of them within a tenth of it.
 	lookEvery = 3 * time.Second
 	// A broker answers a fetch that finds nothing after this.
 	fetchWait = 500 * time.Millisecond
@@ -252,9 +252,17 @@ func (r *Reader) passed(rec *kgo.Record) bool {
 	return rec.Attrs.IsControl() || rec.Offset >= p.end
 }
 
+// nextLook is when topics are to be listed again.
+func (r *Reader) nextLook() time.Time {
+	if len(r.parts) == 0 {
+		return r.looked.Add(r.o.lookEvery / 10)
+	}
+	return r.looked.Add(r.o.lookEvery)
+}
+
 // fetch waits for records, at most until topics are to be listed again.
 func (r *Reader) fetch(ctx context.Context) error {
-	began, until := time.Now(), r.looked.Add(r.o.lookEvery)
+	began, until := time.Now(), r.nextLook()
 	pollCtx, cancel := context.WithDeadline(ctx, until)
 	fetches := r.client.PollFetches(pollCtx)
 	cancel()
@@ -273,7 +281,7 @@ func (r *Reader) fetch(ctx context.Context) error {
 	if began.Before(until) { // else the poll only took what was there
 		r.waited += time.Since(began)
 	}
-	if time.Since(r.looked) < r.o.lookEvery {
+	if time.Now().Before(until) {
 		return nil
 	}
 	if r.o.ExitAtEnd {
