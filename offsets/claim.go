@@ -1,6 +1,10 @@
 package offsets
 
-import "github.com/tidemark-cdc/tidemark/internal/fault"
+import (
+	"fmt"
+
+	"github.com/tidemark-cdc/tidemark/internal/fault"
+)
 
 // Claim is how a session takes the connector over from whoever had it, after a first look that says
 // to stream (4-algorithms 4 and 5 of the design). The order is the point:
@@ -88,11 +92,15 @@ func (f Fresh) Make() (again bool, err error) {
 	return false, f.Create()
 }
 
+// looks bounds Look.
+const looks = 20
+
 // Look is once, and again when that says gap: another process that does its work between the
-// reading of the slot and that of the record makes the slot seem gone. What two looks agree on is.
+// reading of the slot and that of the record makes the slot seem gone. What two looks agree on is;
+// when each of 20 differs from the one before, somebody else is at work: slot_in_use.
 func Look(once func() (Decision, StartInput, error)) (Decision, StartInput, error) {
 	var before *StartInput
-	for {
+	for range looks {
 		d, in, err := once()
 		if err != nil || d.Gap == nil {
 			return d, in, err
@@ -106,4 +114,8 @@ func Look(once func() (Decision, StartInput, error)) (Decision, StartInput, erro
 		}
 		before = &in
 	}
+	return Decision{}, *before, fault.New(fault.SlotInUse, fmt.Sprintf(
+		"slot %s and the stored position seem not to belong together", before.SlotName)).With(
+		fmt.Sprintf("one of them moved at each of %d looks", looks), "that nobody else moves them",
+		"see that only one process runs this connector")
 }

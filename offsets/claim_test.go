@@ -107,3 +107,43 @@ func TestFreshOrder(t *testing.T) {
 		})
 	}
 }
+
+func TestLook(t *testing.T) {
+	gone := &Gap{}
+	for name, tc := range map[string]struct {
+		looks []Decision // the last one is seen for ever
+		moves bool       // the stored position moves between the looks
+		want  int        // how often is looked
+		code  fault.Code
+	}{
+		"no gap":                {looks: []Decision{{Action: Resume}}, want: 1},
+		"two looks agree":       {looks: []Decision{{Action: Refuse, Gap: gone}}, want: 2},
+		"a gap that was a race": {looks: []Decision{{Gap: gone}, {Action: Resume}}, want: 2},
+		"it never holds still": {
+			looks: []Decision{{Gap: gone}}, moves: true, want: looks, code: fault.SlotInUse,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			d, _, err := Look(func() (Decision, StartInput, error) {
+				d := tc.looks[min(n, len(tc.looks)-1)]
+				n++
+				in := StartInput{SlotName: "s", Stored: &Record{LSN: 100}}
+				if tc.moves {
+					in.Stored.LSN += LSN(n)
+				}
+				return d, in, nil
+			})
+			if n != tc.want {
+				t.Errorf("looked %d times, want %d", n, tc.want)
+			}
+			if tc.code != "" {
+				if !fault.Has(err, tc.code) {
+					t.Errorf("error %v, want %s", err, tc.code)
+				}
+			} else if last := tc.looks[len(tc.looks)-1]; err != nil || d.Action != last.Action || d.Gap != last.Gap {
+				t.Errorf("got %+v, %v, want %+v", d, err, last)
+			}
+		})
+	}
+}
