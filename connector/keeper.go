@@ -15,6 +15,10 @@ import (
 // position to be stored before offset.flush.interval.ms has passed.
 const quietAfter = 50 * time.Millisecond
 
+// overwrittenEvery is how often a broker without transactions is asked whether another process has
+// written a position after ours.
+const overwrittenEvery = 5 * time.Second
+
 // keep moves positions: what the Tracker has confirmed goes to the offsets topic, at most once an
 // interval and at once when the stream goes quiet, and from there to the slot. It is the only one
 // that writes to the Store while the session streams. It returns nil when stop ends, after a write
@@ -22,7 +26,7 @@ const quietAfter = 50 * time.Millisecond
 func (s *session) keep(stop, ctx context.Context) error {
 	tick := time.NewTicker(quietAfter)
 	defer tick.Stop()
-	last := time.Now()
+	last, looked := time.Now(), time.Now()
 	for {
 		select {
 		case <-stop.Done():
@@ -47,9 +51,13 @@ func (s *session) keep(stop, ctx context.Context) error {
 			}
 			continue
 		}
+		overwritten := false
+		if now.Sub(looked) >= overwrittenEvery {
+			overwritten, looked = s.overwritten(ctx), now
+		}
 		quiet = quiet && !s.tracker.Outstanding()
-		if s.tracker.Confirmed() == s.positions.Snapshot().Stored ||
-			!quiet && now.Sub(last) < s.cfg.OffsetFlush {
+		if !overwritten && (s.tracker.Confirmed() == s.positions.Snapshot().Stored ||
+			!quiet && now.Sub(last) < s.cfg.OffsetFlush) {
 			continue
 		}
 		if err := s.store(ctx); err != nil {
@@ -60,6 +68,20 @@ func (s *session) keep(stop, ctx context.Context) error {
 		}
 		last = time.Now()
 	}
+}
+
+// overwritten reports whether another process wrote a position after ours, which only a broker
+// without transactions takes from it. What cannot be asked now is asked again later.
+func (s *session) overwritten(ctx context.Context) bool {
+	found, err := s.offsets.Overwritten(ctx)
+	switch {
+	case err != nil:
+		s.log.Warn("the offsets topic cannot be asked for foreign positions", "error", err)
+	case found:
+		s.log.Warn("another process wrote a position of this connector; ours is written again",
+			"fix", "see that only one process runs connector "+s.cfg.Name)
+	}
+	return found
 }
 
 // store writes the confirmed position, and then tells the slot. Each step checks

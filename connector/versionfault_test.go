@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/tidemark-cdc/tidemark/internal/fault"
+	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
@@ -72,19 +73,25 @@ func TestF39BrokersBeforeKIP890(t *testing.T) {
 	})
 }
 
+// withoutTransactions puts a broker that has none in the place of the usual one.
+func (r *rig) withoutTransactions() {
+	r.t.Helper()
+	without := kversion.V3_6_0()
+	for _, key := range []kmsg.Key{
+		kmsg.InitProducerID, kmsg.AddPartitionsToTxn, kmsg.AddOffsetsToTxn, kmsg.EndTxn,
+		kmsg.TxnOffsetCommit, kmsg.DescribeTransactions, kmsg.ListTransactions,
+	} {
+		without.SetMaxKeyVersion(int16(key), -1)
+	}
+	r.useBroker(testenv.FakeBrokerOptions{Options: []kfake.Opt{kfake.MaxVersions(without)}})
+}
+
 // Brokers without transactions: at least once works, the position written as a plain record; exactly
 // once is refused by name.
 func TestF39BrokersWithoutTransactions(t *testing.T) {
 	t.Parallel()
 	inBothModes(t, func(t *testing.T, r *rig) {
-		without := kversion.V3_6_0()
-		for _, key := range []kmsg.Key{
-			kmsg.InitProducerID, kmsg.AddPartitionsToTxn, kmsg.AddOffsetsToTxn, kmsg.EndTxn,
-			kmsg.TxnOffsetCommit, kmsg.DescribeTransactions, kmsg.ListTransactions,
-		} {
-			without.SetMaxKeyVersion(int16(key), -1)
-		}
-		r.useBroker(testenv.FakeBrokerOptions{Options: []kfake.Opt{kfake.MaxVersions(without)}})
+		r.withoutTransactions()
 		r.exec(numbers, insertNumbers(1, 10))
 		if r.exactly() {
 			contains(t, r.refused(fault.ConfigInvalid), "exactly.once.support", "transactions")
@@ -105,4 +112,20 @@ func TestF39BrokersWithoutTransactions(t *testing.T) {
 			t.Errorf("%d events of 30 rows: the position was not taken up", n)
 		}
 	})
+}
+
+// A frozen process that wakes up is not refused there: what it writes is written over.
+func TestF12F39AForeignPositionIsWrittenOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "18")
+	r.withoutTransactions()
+	r.exec(numbers)
+	run := r.start()
+	r.streaming(run)
+	r.exec(insertNumbers(1, 10))
+	r.caughtUp(run)
+	ours := r.record().LSN
+	r.change(func(rec *offsets.Record) { rec.LSN = ours - 1 })
+	r.until("the position is ours again", func() bool { return r.record().LSN >= ours })
+	r.clean(run)
 }

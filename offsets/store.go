@@ -88,6 +88,7 @@ type Store struct {
 	data     Data        // whose producer it is; nil: the store's own
 	open     bool        // a transaction is open (data only)
 	plain    bool        // the broker has no transactions
+	written  int64       // plain: the offset after our own last record's; 0: none yet
 	begun    producerID  // as what it began
 }
 
@@ -199,8 +200,8 @@ func (s *Store) Fence(ctx context.Context) error {
 }
 
 // fenceless makes a producer for a broker without transactions. Nobody is fenced by it: the slot
-// alone keeps two processes apart, and a frozen one that wakes up may write one position that is
-// too low, which the next start refuses.
+// alone keeps two processes apart, and a frozen one that wakes up may write a position that is too
+// low. Overwritten shows that, and the owner writes its own again; the next start refuses it else.
 func (s *Store) fenceless() error {
 	producer, err := kgo.NewClient(append(s.opts.clientOpts(), kgo.DisableIdempotentWrite(),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...)
@@ -268,7 +269,11 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 		Topic: s.opts.Topic, Partition: s.partition, Key: s.key, Value: value,
 	}
 	if s.plain {
-		return s.writeFault("storing a position", s.produce(ctx, record))
+		err := s.produce(ctx, record)
+		if err == nil {
+			s.written = record.Offset + 1
+		}
+		return s.writeFault("storing a position", err)
 	}
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -309,7 +314,7 @@ func (s *Store) dropProducer() {
 	if s.producer != nil && s.data == nil {
 		s.producer.Close()
 	}
-	s.producer, s.data, s.open, s.plain = nil, nil, false, false
+	s.producer, s.data, s.open, s.plain, s.written = nil, nil, false, false, 0
 }
 
 // isFenced reports whether the broker knows a newer writer under our transactional id, or ended

@@ -116,7 +116,9 @@ func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
 	wantLoad(t, s, 10)
 	other := fenced(t, c) // fences nobody
 	mustSave(t, other, position(20))
+	overwritten(t, s, true)
 	mustSave(t, s, position(30))
+	overwritten(t, s, false)
 	wantLoad(t, other, 30)
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.TransactionalID("x"))
 	if err != nil {
@@ -125,6 +127,13 @@ func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
 	t.Cleanup(client.Close)
 	if err := s.FenceWith(t.Context(), only{client}); fault.CodeOf(err) != fault.ConfigInvalid {
 		t.Fatalf("%v", err)
+	}
+}
+
+func overwritten(t *testing.T, s *Store, want bool) {
+	t.Helper()
+	if got, err := s.Overwritten(t.Context()); err != nil || got != want {
+		t.Errorf("overwritten %t, %v, want %t", got, err, want)
 	}
 }
 

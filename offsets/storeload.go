@@ -39,14 +39,42 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	value, _, err := s.newest(ctx, 0, end)
+	if err != nil {
+		return nil, err
+	}
+	return UnmarshalRecord(value)
+}
+
+// Overwritten reports whether somebody has written a record of our key after our own last one. Only
+// a broker without transactions lets that happen: with them the writer's next Save is refused.
+func (s *Store) Overwritten(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	plain, from := s.plain, s.written
+	s.mu.Unlock()
+	if !plain || from == 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
+	defer cancel()
+	end, err := s.offsetOf(ctx, s.admin.ListEndOffsets)
+	if err != nil {
+		return false, s.brokerFault("asking for its end", err)
+	}
+	_, found, err := s.newest(ctx, from, end)
+	return found, err
+}
+
+// newest returns the value of the last record of our key from an offset on, before end, and whether
+// there is one.
+func (s *Store) newest(ctx context.Context, offset, end int64) (value []byte, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
 	defer cancel()
-	var value []byte
-	where, offset := place{leader: -1}, int64(0)
+	where := place{leader: -1}
 	for offset < end {
 		if where.leader < 0 {
 			if where, offset, err = s.locate(ctx, offset); err != nil {
-				return nil, s.brokerFault("reading it", err)
+				return nil, false, s.brokerFault("reading it", err)
 			}
 			continue
 		}
@@ -54,25 +82,25 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
-			return nil, s.brokerFault(fmt.Sprintf("reading it: stopped at offset %d of %d", offset,
+			return nil, false, s.brokerFault(fmt.Sprintf("reading it: stopped at offset %d of %d", offset,
 				end), err)
 		case kerr.IsRetriable(err) || !isKafkaError(err):
 			where.leader = -1 // it moved, or its broker went away: ask again who leads
 			if err := sleep(ctx, pollInterval); err != nil {
-				return nil, s.brokerFault("reading it", err)
+				return nil, false, s.brokerFault("reading it", err)
 			}
 			continue
 		default:
-			return nil, s.brokerFault("reading it", err)
+			return nil, false, s.brokerFault("reading it", err)
 		}
 		for _, r := range part.Records {
-			if r.Offset < end && bytes.Equal(r.Key, s.key) {
-				value = r.Value
+			if r.Offset >= offset && r.Offset < end && bytes.Equal(r.Key, s.key) {
+				value, found = r.Value, true
 			}
 		}
 		offset = next
 	}
-	return UnmarshalRecord(value)
+	return value, found, nil
 }
 
 // place is where the partition can be read; leader -1 is not known.
