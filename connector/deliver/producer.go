@@ -146,7 +146,7 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 	if err != nil {
 		return nil, err
 	}
-	codecs, err := compression(p.o.Producer.Compression)
+	compressed, err := compression(p.o.Producer.Compression)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 		kgo.UnknownTopicRetries(unknownTopicTries),
 		kgo.ProduceRequestTimeout(timeout),
 		kgo.ProducerLinger(p.o.Producer.Linger),
-		kgo.ProducerBatchCompression(codecs...),
+		compressed,
 		kgo.ProducerBatchMaxBytesFn(p.batchMaxBytes),
 		kgo.BrokerMaxWriteBytes(int32(max(100<<20, p.requestBytes()+1<<20))), // a whole request
 		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(p.partitioner)),
@@ -184,18 +184,20 @@ func (p *Producer) clientOptions() ([]kgo.Opt, error) {
 
 // compression is what a batch is compressed with; the client falls back to none by itself when a
 // batch grows by it or the broker is too old.
-func compression(name string) ([]kgo.CompressionCodec, error) {
+func compression(name string) (kgo.Opt, error) {
 	codecs := map[string]kgo.CompressionCodec{
-		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "": kgo.Lz4Compression(),
-		"snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(),
-		"zstd": kgo.ZstdCompression(),
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(),
+		"snappy": kgo.SnappyCompression(), "zstd": kgo.ZstdCompression(),
+	}
+	if name == "" || name == "lz4" {
+		return kgo.WithCompressor(newLZ4Compressor()), nil
 	}
 	c, ok := codecs[name]
 	if !ok {
 		return nil, fault.New(fault.ConfigInvalid, "compression.type is not known").
 			With(name, "none, gzip, snappy, lz4 or zstd", "")
 	}
-	return []kgo.CompressionCodec{c, kgo.NoCompression()}, nil
+	return kgo.ProducerBatchCompression(c, kgo.NoCompression()), nil
 }
 
 // Err returns why the producer failed, or nil.
