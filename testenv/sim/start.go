@@ -210,13 +210,14 @@ func (s *session) watch() error {
 			return fault.New(fault.SlotLost, "the slot was invalidated")
 		}
 		s.p.until(nil)
-		present := pg.fingerprint()
+		present, seen := pg.fingerprint(), s.w.now
 		s.p.until(nil)
 		changes := offsets.Compare(s.record.Publication, present,
 			func(id uint32, _ string) bool { return id < relid(elsewhere) }, nil)
 		if gaps := offsets.GapChanges(changes); len(gaps) > 0 && !s.w.is(PublicationIgnored) {
 			return offsets.PublicationFault("c", "s", &s.record, gaps)
 		}
+		s.w.watched = seen
 		if len(changes) == 0 {
 			continue
 		}
