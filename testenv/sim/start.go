@@ -46,7 +46,7 @@ func (s *session) lookOnce(
 	in = offsets.StartInput{
 		Connector: "c", SlotName: "s", Plugin: "pgoutput", Database: "d", PublicationName: "p",
 		SelfPID: self, Waited: waited, TakeoverTimeout: takeover, OnGap: "fail",
-		Server:   offsets.ServerInfo{SystemID: systemID, Timeline: 1, WALEnd: pg.end},
+		Server:   offsets.ServerInfo{SystemID: systemID, Timeline: 1},
 		Captured: func(id uint32, _ string) bool { return id < relid(elsewhere) },
 	}
 	s.p.until(nil)
@@ -58,10 +58,8 @@ func (s *session) lookOnce(
 	}
 	s.p.until(nil)
 	in.Publication = pg.fingerprint()
-	if self == 0 {
-		s.p.until(nil)
-		in.Server.WALEnd = pg.end
-	}
+	s.p.until(nil)
+	in.Server.WALEnd = pg.end
 	if s.w.is(PublicationIgnored) && in.Stored.HasPosition() {
 		in.Publication = in.Stored.Publication
 	}
