@@ -73,6 +73,9 @@ func (p *Producer) Compacted(name string) bool {
 	return t != nil && t.compacted
 }
 
+// Prepared reports whether EnsureTopic has found or made a topic already.
+func (p *Producer) Prepared(name string) bool { return p.topic(name) != nil }
+
 // Made reports whether EnsureTopic did not find a topic and made it.
 func (p *Producer) Made(name string) bool {
 	t := p.topic(name)
