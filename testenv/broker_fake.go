@@ -180,8 +180,21 @@ func (b *FakeBroker) Start() error {
 	if err != nil {
 		return fmt.Errorf("start broker in the process: %w", err)
 	}
+	cluster.ControlKey(int16(kmsg.GetTelemetrySubscriptions), noTelemetry(cluster))
 	b.cluster = cluster
 	return nil
+}
+
+// noTelemetry makes a cluster ask clients for no metrics, as Kafka does unless somebody sets it up.
+// kfake asks for all of them, of each client, once more when it closes.
+func noTelemetry(cluster *kfake.Cluster) func(kmsg.Request) (kmsg.Response, error, bool) {
+	return func(k kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		resp := k.ResponseKind().(*kmsg.GetTelemetrySubscriptionsResponse)
+		resp.ClientInstanceID = k.(*kmsg.GetTelemetrySubscriptionsRequest).ClientInstanceID
+		resp.PushIntervalMillis = 300_000
+		return resp, nil, true
+	}
 }
 
 // Close ends the brokers and removes their files. It may be called again.

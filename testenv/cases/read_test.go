@@ -2,7 +2,6 @@ package cases_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,7 +24,6 @@ type event struct {
 	key     map[string]any
 	value   map[string]any // nil: tombstone
 	headers map[string]string
-	schema  int // the id in front of the value
 }
 
 // read returns the events of a topic that are there now; nil when there is no such topic.
@@ -62,10 +60,7 @@ func (r *rig) read(topic string) []event {
 			if seen++; rec.Attrs.IsControl() {
 				return // the end of a Kafka transaction
 			}
-			e := event{
-				key: d.decode(rec.Key), value: d.decode(rec.Value), headers: map[string]string{},
-				schema: schemaID(rec.Value),
-			}
+			e := event{key: d.decode(rec.Key), value: d.decode(rec.Value), headers: map[string]string{}}
 			for _, h := range rec.Headers {
 				e.headers[h.Key] = string(h.Value)
 			}
@@ -94,19 +89,11 @@ type decoder struct {
 
 func (r *rig) decoder(ctx context.Context) *decoder {
 	r.t.Helper()
-	reg, err := sr.NewClient(sr.URLs(r.url))
+	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return &decoder{t: r.t, ctx: ctx, reg: reg, codecs: map[int]*goavro.Codec{}}
-}
-
-// schemaID is what a key or value says of its schema; 0 of a tombstone.
-func schemaID(b []byte) int {
-	if b == nil {
-		return 0
-	}
-	return int(binary.BigEndian.Uint32(b[1:]))
 }
 
 func (d *decoder) decode(b []byte) map[string]any {
@@ -114,7 +101,7 @@ func (d *decoder) decode(b []byte) map[string]any {
 	if b == nil {
 		return nil
 	}
-	id := schemaID(b)
+	id := int(b[1])<<24 | int(b[2])<<16 | int(b[3])<<8 | int(b[4])
 	if d.codecs[id] == nil {
 		s, err := d.reg.SchemaByID(d.ctx, id)
 		if err != nil {
@@ -134,7 +121,7 @@ func (d *decoder) decode(b []byte) map[string]any {
 // schemas returns the texts of a subject's versions.
 func (r *rig) schemas(subject string) (texts []string) {
 	r.t.Helper()
-	reg, err := sr.NewClient(sr.URLs(r.url))
+	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -151,7 +138,7 @@ func (r *rig) schemas(subject string) (texts []string) {
 // level sets a subject's compatibility; no subject is the level of all.
 func (r *rig) level(level sr.CompatibilityLevel, subjects ...string) {
 	r.t.Helper()
-	reg, err := sr.NewClient(sr.URLs(r.url))
+	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
 	if err != nil {
 		r.t.Fatal(err)
 	}
