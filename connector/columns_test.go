@@ -100,6 +100,7 @@ func (r *rig) rawKeys(topic string, n int) (keys [][]byte) {
 // What cannot be hidden without harm is refused before anything is made on the server, and again at
 // a start with a configuration that was changed.
 func TestColumnsThatCannotBeHiddenAreRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "18")
 	r.exec("CREATE TABLE t (id int PRIMARY KEY, n int, v text)")
 	for key, want := range map[string]string{
@@ -126,6 +127,7 @@ func TestColumnsThatCannotBeHiddenAreRefused(t *testing.T) {
 
 // With an exclude list, messages of every other prefix are sent, but never Tidemark's own.
 func TestLogicalMessagesButThoseOfSomePrefixes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "18")
 	r.onePartition()
 	r.extra["message.prefix.exclude.list"] = "app.*, mark"

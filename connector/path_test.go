@@ -4,6 +4,7 @@ import "testing"
 
 // The main job: rows that were there, then each kind of change, on their way to the topic.
 func TestSnapshotThenEveryOperation(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "18")
 	r.exec("CREATE TABLE orders (id int PRIMARY KEY, note text)",
 		"INSERT INTO orders VALUES (1, 'before')")

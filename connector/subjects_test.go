@@ -13,6 +13,7 @@ import (
 // The subjects are those of the strategies; schemas that nobody registers must be there, and a
 // version that differs in documentation only is named in the records.
 func TestSubjectsAndSchemasThatAreNotRegistered(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "18")
 	r.exec("CREATE TABLE t (id int PRIMARY KEY)")
 	r.extra["key.converter.key.subject.name.strategy"] = "RecordNameStrategy"
