@@ -134,8 +134,8 @@ func (s *section) checkNames(c *Connector) {
 		bad("topic.prefix", show(c.TopicPrefix),
 			"letters, digits, dot, underscore, hyphen, up to 245")
 	}
-	if t := c.TransactionTopic; !transactionTopic.MatchString(t) || t == "message" ||
-		t == "tidemark-events" || len(c.TopicPrefix)+1+len(t) > maxTopicName {
+	if t := c.TransactionTopic; !transactionTopic.MatchString(t) || t == messageTopic ||
+		t == eventTopic || len(c.TopicPrefix)+1+len(t) > maxTopicName {
 		bad("topic.transaction", show(t), "letters, digits, underscore, hyphen, and the name of no "+
 			"other topic of the connector")
 	}

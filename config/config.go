@@ -6,6 +6,7 @@ package config
 
 import (
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -150,6 +151,37 @@ type Connector struct {
 	Producer             Producer // worker's, overridden by producer.override.*
 	MaxRetries           int      // errors.max.retries; -1: for ever
 	RetryDelayMax        time.Duration
+}
+
+// Names of topics of the connector's own, behind topic.prefix and a dot.
+const (
+	messageTopic = "message" // envelope.CompileMessages makes it
+	eventTopic   = "tidemark-events"
+)
+
+// EventTopic is the topic that says what a person or a consumer should know and that is no row.
+func (c *Connector) EventTopic() string { return c.TopicPrefix + "." + eventTopic }
+
+// MessageTopicName is the topic of logical messages, "" when none are sent.
+func (c *Connector) MessageTopicName() string {
+	if len(c.Messages.Include)+len(c.Messages.Exclude) == 0 {
+		return ""
+	}
+	return c.TopicPrefix + "." + messageTopic
+}
+
+// TransactionTopicName is the topic of transactions, "" when they are not told.
+func (c *Connector) TransactionTopicName() string {
+	if !c.TransactionMetadata {
+		return ""
+	}
+	return c.TopicPrefix + "." + c.TransactionTopic
+}
+
+// OwnTopics are the topics that are no table's and that events may go to.
+func (c *Connector) OwnTopics() []string {
+	names := []string{c.EventTopic(), c.MessageTopicName(), c.TransactionTopicName()}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // MessageFilter says which logical messages are sent, by their prefixes: none where both lists are

@@ -162,8 +162,8 @@ func holders(
 func checkTopics(cfg *config.Connector, tables []catalog.TableRow) error {
 	prefix := cfg.TopicPrefix
 	seen := make(map[string]string, len(tables))
-	if cfg.TransactionMetadata {
-		seen[strings.ReplaceAll(prefix+"."+cfg.TransactionTopic, ".", "_")] = "topic.transaction"
+	if name := cfg.TransactionTopicName(); name != "" {
+		seen[strings.ReplaceAll(name, ".", "_")] = "topic.transaction"
 	}
 	for _, t := range tables {
 		name := t.Schema + "." + t.Name

@@ -43,15 +43,13 @@ type ownEvent struct {
 	tables         []string
 }
 
-func (s *session) eventTopic() string { return s.cfg.TopicPrefix + ".tidemark-events" }
-
 // eventRecords makes an event's record for the topic <topic.prefix>.tidemark-events, in Avro as the
 // tables' events, without a key: order matters there, and nothing replaces anything. It makes the
 // topic where it is missing. There is no record when the topic is compacted, which takes none.
 func (s *session) eventRecords(
 	ctx context.Context, producer *deliver.Producer, e *ownEvent,
 ) ([]envelope.Record, error) {
-	topic := s.eventTopic()
+	topic := s.cfg.EventTopic()
 	text := fmt.Sprintf(eventSchema, schema.AvroNamespace(topic))
 	err := producer.EnsureTopic(ctx, topic, false)
 	if fault.Has(err, fault.TopicCompactedNoKey) {

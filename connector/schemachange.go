@@ -144,7 +144,7 @@ func (ts *tables) comeBack(
 // inside a Kafka transaction, which a crash would take the announcement away with, while the
 // registry keeps the schema.
 func (s *session) announceSchemaChange(ctx context.Context, table, reason string) error {
-	waiting := "the brokers have not confirmed an event on " + s.eventTopic()
+	waiting := "the brokers have not confirmed an event on " + s.cfg.EventTopic()
 	s.tables.wait.Store(&waiting)
 	defer s.tables.wait.Store(nil)
 	e := ownEvent{

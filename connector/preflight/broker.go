@@ -65,9 +65,15 @@ func (p *probe) dialBroker(ctx context.Context) error {
 	return kafkadial.Wrap("DescribeConfigs", "topics", p.describeConfigs(ctx))
 }
 
-// topicNames returns the topics of the captured tables and the offsets topic, sorted.
+// topicNames returns the topics of the captured tables, the connector's own and the offsets topic,
+// sorted.
 func (p *probe) topicNames() []string {
 	names := map[string]bool{p.worker.OffsetTopic: true}
+	for _, topic := range p.cfg.OwnTopics() {
+		if len(topic) <= topicNameMax {
+			names[topic] = true
+		}
+	}
 	for _, r := range p.tables {
 		if topic := p.topicOf(r); len(topic) <= topicNameMax {
 			names[topic] = true
@@ -150,7 +156,7 @@ var (
 	eventNeeds = []topicNeed{
 		{kmsg.ACLOperationDescribe, "Describe"}, {kmsg.ACLOperationWrite, "Write"},
 	}
-	offsetNeeds = append(slices.Clone(eventNeeds), topicNeed{kmsg.ACLOperationRead, "Read"})
+	readNeeds = append(slices.Clone(eventNeeds), topicNeed{kmsg.ACLOperationRead, "Read"})
 )
 
 func checkTopicRights(ctx context.Context, p *probe, o *outcome) error {
@@ -189,12 +195,8 @@ func checkTopicRights(ctx context.Context, p *probe, o *outcome) error {
 }
 
 func (p *probe) checkAllowed(o *outcome, name string, f *topicFacts) {
-	needs := eventNeeds
-	if name == p.worker.OffsetTopic {
-		needs = offsetNeeds
-	}
 	var denied []string
-	for _, n := range needs {
+	for _, n := range p.needsOf(name) {
 		if !f.may(n.op) {
 			denied = append(denied, n.name)
 		}
@@ -204,6 +206,16 @@ func (p *probe) checkAllowed(o *outcome, name string, f *topicFacts) {
 			fmt.Sprintf("kafka-acls --add --allow-principal %s --topic '%s' %s",
 				p.principal(), name, operationFlags(denied)))
 	}
+}
+
+// needsOf are the operations that the connector needs on a topic. It reads the offsets topic, and
+// with on.slot.gap: resnapshot those of tables, to find the keys that their table has no longer.
+func (p *probe) needsOf(name string) []topicNeed {
+	if name == p.worker.OffsetTopic ||
+		p.cfg.OnSlotGap == "resnapshot" && !slices.Contains(p.cfg.OwnTopics(), name) {
+		return readNeeds
+	}
+	return eventNeeds
 }
 
 func operationFlags(names []string) string {
@@ -272,9 +284,13 @@ func (p *probe) createRefused(o *outcome, name string, err error) {
 		o.failWith("topic "+name, wrapped)
 		return
 	}
+	wanted := []string{"Create"}
+	for _, n := range p.needsOf(name) {
+		wanted = append(wanted, n.name)
+	}
 	o.fail("topic "+name, "does not exist, and "+p.principal()+" may not make it", "Create",
 		fmt.Sprintf("kafka-acls --add --allow-principal %s --topic '%s' %s", p.principal(), name,
-			operationFlags([]string{"Create", "Describe", "Write"})))
+			operationFlags(wanted)))
 }
 
 // checkTransactions looks whether the broker has transactions, on which the fence between two

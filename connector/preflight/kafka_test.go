@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -30,13 +31,16 @@ func limited() kfake.Opt {
 		topic("shop.public.orders", kmsg.ACLOperationDescribe),
 		topic("shop.public.orders", kmsg.ACLOperationWrite),
 		topic("shop.public.customers", kmsg.ACLOperationDescribe),
+		topic("shop.transaction", kmsg.ACLOperationDescribe),
+		topic("shop.tidemark-events", kmsg.ACLOperationDescribe),
 		topic("tidemark-offsets", kmsg.ACLOperationDescribe))
 }
 
 func TestF29RightsOnTopicsAndTransactionalID(t *testing.T) {
 	w := newWorld(t, testenv.SharedPostgres(t, ""), testenv.FakeBrokerOptions{
 		SASL: true, ACLs: true, Options: []kfake.Opt{
-			limited(), kfake.SeedTopics(1, "shop.public.orders", "shop.public.customers"),
+			limited(), kfake.SeedTopics(1, "shop.public.orders", "shop.public.customers",
+				"shop.transaction"),
 		},
 	})
 	w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY)`,
@@ -44,18 +48,31 @@ func TestF29RightsOnTopicsAndTransactionalID(t *testing.T) {
 	k := &w.options.Worker.Kafka
 	k.SecurityProtocol, k.SASLMechanism = "SASL_PLAINTEXT", "PLAIN"
 	k.SASLUser, k.SASLPassword = "limited", config.NewSecret("limited-secret")
+	c := w.options.Connector
+	c.TransactionMetadata, c.TransactionTopic = true, "transaction"
+	c.Messages.Include = []*regexp.Regexp{regexp.MustCompile("^app$")}
 	r := w.check(t)
-	f := wantFailed(t, r, "topic_rights", fault.BrokerForbids,
-		"topic shop.public.customers", "topic tidemark-offsets")
-	if len(f) == 2 {
-		const fix = "kafka-acls --add --allow-principal User:limited " +
-			"--topic 'shop.public.customers' --operation Write"
-		if f[0].Fix != fix {
-			t.Errorf("fix: %s", f[0].Fix)
+	f := wantFailed(t, r, "topic_rights", fault.BrokerForbids, "topic shop.message",
+		"topic shop.public.customers", "topic shop.transaction", "topic shop.tidemark-events",
+		"topic tidemark-offsets")
+	const fix = "kafka-acls --add --allow-principal User:limited --topic "
+	if len(f) == 5 && (f[1].Fix != fix+"'shop.public.customers' --operation Write" ||
+		f[2].Fix != fix+"'shop.transaction' --operation Write" || f[4].Fix != fix+
+		"'tidemark-offsets' --operation Create --operation Describe --operation Write --operation Read") {
+		t.Errorf("fixes: %+v", f)
+	}
+	for _, missing := range f[min(3, len(f)):] {
+		if !strings.Contains(missing.Found, "may not make it") {
+			t.Errorf("found: %s", missing.Found)
 		}
-		if !strings.Contains(f[1].Found, "may not make it") {
-			t.Errorf("found: %s", f[1].Found)
-		}
+	}
+	// A repair of gaps reads the topics of tables.
+	c.OnSlotGap = "resnapshot"
+	c.TransactionMetadata, c.Messages.Include = false, nil
+	f = wantFailed(t, w.check(t), "topic_rights", fault.BrokerForbids, "topic shop.public.customers",
+		"topic shop.public.orders", "topic shop.tidemark-events", "topic tidemark-offsets")
+	if len(f) == 4 && (f[0].Found != "no Write, Read" || f[1].Found != "no Read") {
+		t.Errorf("found: %+v", f)
 	}
 	wantFailed(t, r, "transactions", fault.BrokerForbids, "transactional id tidemark-offsets-shop")
 }

@@ -19,6 +19,13 @@ func (p *probe) topicOf(r *relation) string {
 // differ only in dots and underscores, which Kafka's own metrics would mix up.
 func checkTopicNames(_ context.Context, p *probe, o *outcome) error {
 	folded := map[string]string{fold(p.worker.OffsetTopic): "the offsets topic"}
+	for _, topic := range p.cfg.OwnTopics() {
+		folded[fold(topic)] = "the connector's own topic " + topic
+		if len(topic) > topicNameMax {
+			o.fail("topic "+topic, fmt.Sprintf("%d characters", len(topic)),
+				fmt.Sprintf("at most %d", topicNameMax), "choose a shorter topic.prefix")
+		}
+	}
 	for _, r := range p.tables {
 		topic := p.topicOf(r)
 		if len(topic) > topicNameMax {

@@ -37,6 +37,12 @@ func checkCompactedWithoutKey(_ context.Context, p *probe, o *outcome) error {
 					"; or ALTER TABLE "+r.Quoted+" ADD PRIMARY KEY (...);")
 		}
 	}
+	if name := p.cfg.MessageTopicName(); name != "" {
+		if policy, compacted := p.policyOf(name); compacted {
+			o.fail("topic "+name, "cleanup.policy="+policy+", and logical messages have no key", "delete",
+				deletePolicy(name))
+		}
+	}
 	o.ok("no table without a key goes to a compacted topic")
 	return nil
 }
