@@ -84,7 +84,7 @@ func (s *session) findMoved(rows []catalog.TableRow) {
 				": rows that it had are not in the topic, unless they are updated"
 			if s.src.Version() < 150000 {
 				text += "; a server before 15 does not send its changes either until the connector " +
-					"is started again"
+					"is started again with a position behind the ATTACH"
 			}
 			s.finding("moved/"+names[oid], text)
 		}

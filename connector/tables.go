@@ -146,11 +146,13 @@ func (ts *tables) prepare(ctx context.Context, t *table) error {
 	if err := ts.schemaChange(ctx, t); err != nil {
 		return err
 	}
+	topic := t.compiled.Topic
+	known := ts.producer.Prepared(topic) // what this session made is no loss
 	if err := ts.ready(ctx, t.compiled); err != nil {
 		return err
 	}
-	ts.written[t.compiled.Topic] = t.compiled.ValueSchema
-	if topic := t.compiled.Topic; ts.producer.Made(topic) && ts.sent(t.relation) {
+	ts.written[topic] = t.compiled.ValueSchema
+	if !known && ts.producer.Made(topic) && ts.sent(t.relation) {
 		ts.finding("topic/"+topic, "topic "+topic+" was missing and has been made again: it holds "+
 			"nothing of what was sent before; tidemark offsets reset and a new start send all rows again")
 	}

@@ -36,6 +36,7 @@ func TestF26ATopicIsMissingAtTheStart(t *testing.T) {
 		r.exec(numbers, insertNumbers(1, 3))
 		run := r.start()
 		r.streaming(run)
+		r.exec("UPDATE t SET v = v")
 		r.caughtUp(run)
 		if reasons := run.c.Status().Reasons; len(reasons) > 0 {
 			t.Errorf("a first start finds %v", reasons)

@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	_ "embed" // Debezium's schemas, which testenv/cases reads too
 	"strings"
 	"testing"
 
@@ -12,34 +13,9 @@ import (
 // debeziumValue is the value schema that Debezium's connector registers through Confluent's Avro
 // converter for (id integer primary key, v text), without the connect.* properties, which no
 // reader resolves by.
-const debeziumValue = `{"type":"record","name":"Envelope","namespace":"shop.public.orders",
-"fields":[
-{"name":"before","type":["null",{"type":"record","name":"Value","fields":[
-	{"name":"id","type":"int"},
-	{"name":"v","type":["null","string"],"default":null}]}],"default":null},
-{"name":"after","type":["null","Value"],"default":null},
-{"name":"source","type":{"type":"record","name":"Source",
-	"namespace":"io.debezium.connector.postgresql","fields":[
-	{"name":"version","type":"string"},{"name":"connector","type":"string"},
-	{"name":"name","type":"string"},{"name":"ts_ms","type":"long"},
-	{"name":"snapshot","type":["string","null"],"default":"false"},
-	{"name":"db","type":"string"},
-	{"name":"sequence","type":["null","string"],"default":null},
-	{"name":"ts_us","type":["null","long"],"default":null},
-	{"name":"ts_ns","type":["null","long"],"default":null},
-	{"name":"schema","type":"string"},{"name":"table","type":"string"},
-	{"name":"txId","type":["null","long"],"default":null},
-	{"name":"lsn","type":["null","long"],"default":null},
-	{"name":"xmin","type":["null","long"],"default":null},
-	{"name":"origin","type":["null","string"],"default":null},
-	{"name":"origin_lsn","type":["null","long"],"default":null}]}},
-{"name":"transaction","type":["null",{"type":"record","name":"block","namespace":"event","fields":[
-	{"name":"id","type":"string"},{"name":"total_order","type":"long"},
-	{"name":"data_collection_order","type":"long"}]}],"default":null},
-{"name":"op","type":"string"},
-{"name":"ts_ms","type":["null","long"],"default":null},
-{"name":"ts_us","type":["null","long"],"default":null},
-{"name":"ts_ns","type":["null","long"],"default":null}]}`
+//
+//go:embed testdata/debezium-value.avsc
+var debeziumValue string
 
 func parse(t *testing.T, text string) avro.Schema {
 	t.Helper()

@@ -227,3 +227,49 @@ func TestF20StoreFollowsAMovedPartition(t *testing.T) {
 		mustSave(t, s, position(11+LSN(node)))
 	}
 }
+
+// Each broker hears of a new topic at a time of its own: the one that is asked for its settings or
+// its offsets may not know it yet.
+func TestF26StoreBrokersHearOfTheTopicLater(t *testing.T) {
+	c := newCluster(t)
+	var settings, ends atomic.Int32
+	unknown := kerr.UnknownTopicOrPartition.Code
+	c.ControlKey(int16(kmsg.DescribeConfigs), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if settings.Add(1) > 2 {
+			return nil, nil, false
+		}
+		resp := r.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		for _, of := range r.(*kmsg.DescribeConfigsRequest).Resources {
+			one := kmsg.NewDescribeConfigsResponseResource()
+			one.ResourceType, one.ResourceName, one.ErrorCode = of.ResourceType, of.ResourceName, unknown
+			resp.Resources = append(resp.Resources, one)
+		}
+		return resp, nil, true
+	})
+	c.ControlKey(int16(kmsg.ListOffsets), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if ends.Add(1) > 2 {
+			return nil, nil, false
+		}
+		resp := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, of := range r.(*kmsg.ListOffsetsRequest).Topics {
+			topic := kmsg.NewListOffsetsResponseTopic()
+			topic.Topic = of.Topic
+			for _, p := range of.Partitions {
+				part := kmsg.NewListOffsetsResponseTopicPartition()
+				part.Partition, part.ErrorCode = p.Partition, unknown
+				topic.Partitions = append(topic.Partitions, part)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+		return resp, nil, true
+	})
+	s := fenced(t, c)
+	wantLoad(t, s, 0)
+	if settings.Load() < 3 || ends.Load() < 3 {
+		t.Errorf("asked %d times for settings, %d for offsets", settings.Load(), ends.Load())
+	}
+	mustSave(t, s, position(10))
+	wantLoad(t, s, 10)
+}

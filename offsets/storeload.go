@@ -112,7 +112,8 @@ type place struct {
 // locate asks who leads the partition, and moves offset up to where the log begins.
 func (s *Store) locate(ctx context.Context, offset int64) (place, int64, error) {
 	where := place{leader: -1}
-	info, err := s.describe(ctx)
+	var info topicInfo
+	err := known(ctx, func() (err error) { info, err = s.describe(ctx); return err })
 	if err != nil {
 		return where, offset, err
 	}
@@ -206,15 +207,19 @@ func (s *Store) stableEnd(ctx context.Context) (int64, error) {
 func (s *Store) offsetOf(ctx context.Context,
 	list func(context.Context, ...string) (kadm.ListedOffsets, error),
 ) (int64, error) {
-	listed, err := list(ctx, s.opts.Topic)
-	if err != nil {
-		return 0, err
-	}
-	o, ok := listed.Lookup(s.opts.Topic, s.partition)
-	if !ok {
-		return 0, kerr.UnknownTopicOrPartition
-	}
-	return o.Offset, o.Err
+	var found kadm.ListedOffset
+	err := known(ctx, func() error {
+		listed, err := list(ctx, s.opts.Topic)
+		if err != nil {
+			return err
+		}
+		var ok bool
+		if found, ok = listed.Lookup(s.opts.Topic, s.partition); !ok {
+			return kerr.UnknownTopicOrPartition
+		}
+		return found.Err
+	})
+	return found.Offset, err
 }
 
 // blockedFault names the transactions that hold the last stable offset back.

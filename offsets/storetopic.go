@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -15,6 +16,10 @@ import (
 
 // pollInterval is the pause between two looks at something that the broker has to finish.
 const pollInterval = 50 * time.Millisecond
+
+// knownWithin bounds the wait for a broker to learn of a topic that another one has: after a topic
+// was made, each broker hears of it at a time of its own.
+const knownWithin = 5 * time.Second
 
 // ensureTopic makes the topic when it is missing, checks its policy, and finds the partition of
 // the connector's key.
@@ -102,14 +107,30 @@ func (s *Store) awaitTopic(ctx context.Context) (topicInfo, error) {
 	}
 }
 
+// known asks again while the broker that answers does not know the topic, at most knownWithin.
+func known(ctx context.Context, ask func() error) error {
+	until := time.Now().Add(knownWithin)
+	for {
+		err := ask()
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) || time.Now().After(until) ||
+			sleep(ctx, pollInterval) != nil {
+			return err
+		}
+	}
+}
+
 func (s *Store) checkPolicy(ctx context.Context) error {
-	configs, err := s.admin.DescribeTopicConfigs(ctx, s.opts.Topic)
-	if err == nil && len(configs) != 1 {
-		err = fmt.Errorf("the broker described %d topics instead of 1", len(configs))
-	}
-	if err == nil {
-		err = configs[0].Err
-	}
+	var configs kadm.ResourceConfigs
+	err := known(ctx, func() (err error) {
+		configs, err = s.admin.DescribeTopicConfigs(ctx, s.opts.Topic)
+		if err == nil && len(configs) != 1 {
+			err = fmt.Errorf("the broker described %d topics instead of 1", len(configs))
+		}
+		if err == nil {
+			err = configs[0].Err
+		}
+		return err
+	})
 	if err != nil {
 		return s.brokerFault("describing its configuration", err)
 	}

@@ -13,11 +13,12 @@ import (
 	"github.com/tidemark-cdc/tidemark/testenv"
 )
 
-// needRealServers skips outside of the real-broker stage, and fails in it where Java is missing.
+// needRealServers skips but in the real-broker stage of `make test-all` (tests of connectors use the
+// same servers in that of `make test`), and fails there where Java is missing.
 func needRealServers(t *testing.T) {
 	t.Helper()
-	if os.Getenv("TIDEMARK_REALBROKER") == "" {
-		t.Skip("TIDEMARK_REALBROKER is not set: the real-broker stage runs this")
+	if os.Getenv("TIDEMARK_REALBROKER") == "" || os.Getenv("TIDEMARK_TEST_ALL") == "" {
+		t.Skip("the real-broker stage runs this with TIDEMARK_TEST_ALL=1")
 	}
 	testenv.RequireJava(t)
 }
@@ -38,7 +39,7 @@ func startKafka(t *testing.T, o testenv.KafkaOptions) *testenv.Kafka {
 	return k
 }
 
-func TestKafkaKeepsCommittedTransactionsOverAKill(t *testing.T) {
+func TestRealKafkaKeepsCommittedTransactionsOverAKill(t *testing.T) {
 	needRealServers(t)
 	k := startKafka(t, testenv.KafkaOptions{HeapMB: 256})
 	producer := client(t, k.Bootstrap(), kgo.TransactionalID("writer"))
@@ -62,7 +63,7 @@ func TestKafkaKeepsCommittedTransactionsOverAKill(t *testing.T) {
 	}
 }
 
-func TestKafkaDemandsTLSAndAPassword(t *testing.T) {
+func TestRealKafkaDemandsTLSAndAPassword(t *testing.T) {
 	needRealServers(t)
 	k := startKafka(t, testenv.KafkaOptions{HeapMB: 256, TLS: true, SASL: true})
 	config, err := (&testenv.Certificates{CAFile: k.CAFile}).ClientConfig()
@@ -93,11 +94,8 @@ func TestKafkaDemandsTLSAndAPassword(t *testing.T) {
 	}
 }
 
-func TestThreeBrokersServeAfterOneWasKilled(t *testing.T) {
+func TestRealThreeBrokersServeAfterOneWasKilled(t *testing.T) {
 	needRealServers(t)
-	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
-		t.Skip("TIDEMARK_TEST_ALL is not set: one broker alone")
-	}
 	k := startKafka(t, testenv.KafkaOptions{Brokers: 3, HeapMB: 256})
 	producer := client(t, k.Bootstrap(), kgo.TransactionalID("writer"))
 	createTopic(t, producer, "events")
@@ -113,7 +111,7 @@ func TestThreeBrokersServeAfterOneWasKilled(t *testing.T) {
 	}
 }
 
-func TestTheRegistryChecksCompatibilityAndKeepsSchemasOverAKill(t *testing.T) {
+func TestRealRegistryChecksCompatibilityAndKeepsSchemasOverAKill(t *testing.T) {
 	needRealServers(t)
 	began := time.Now()
 	r, err := testenv.StartRegistry(t.Context(), testenv.RegistryOptions{})

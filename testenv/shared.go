@@ -15,11 +15,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// shared are the servers of SharedPostgres, started at the first call for a version.
+// shared are the servers of SharedPostgres and SharedRegistry, started at the first call for one.
 var shared struct {
 	sync.Mutex
-	hasMain bool
-	servers map[string]*Postgres
+	hasMain  bool
+	servers  map[string]*Postgres
+	registry *Registry
 }
 
 // Main is the body of TestMain in a package whose tests start servers: it runs the tests, closes the
@@ -52,6 +53,10 @@ func closeShared() error {
 		err = errors.Join(err, p.Close())
 		delete(shared.servers, version)
 	}
+	if shared.registry != nil {
+		err = errors.Join(err, shared.registry.Close())
+		shared.registry = nil
+	}
 	return err
 }
 
@@ -81,6 +86,26 @@ func SharedPostgres(t T, version string) *Postgres {
 	}
 	shared.servers[version] = p
 	return p
+}
+
+// SharedRegistry returns the real registry that the tests of this process share, of global level
+// BACKWARD; each test has subjects of its own. The package's TestMain calls Main.
+func SharedRegistry(t T) *Registry {
+	t.Helper()
+	RequireJava(t)
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.hasMain {
+		t.Fatalf("SharedRegistry: nobody would stop the registry; call testenv.Main in TestMain")
+	}
+	if shared.registry == nil {
+		r, err := StartRegistry(context.Background(), RegistryOptions{})
+		if err != nil {
+			t.Fatalf("SharedRegistry: %v", err)
+		}
+		shared.registry = r
+	}
+	return shared.registry
 }
 
 var databases atomic.Int64

@@ -33,9 +33,9 @@ type topic struct {
 
 func (t *topic) count() int { return int(t.partitions.Load()) }
 
-// Bounds of waiting for a topic that was just created.
+// Bounds of waiting for brokers to know a topic that was just created.
 const (
-	createdWithin = 30 * time.Second
+	createdWithin = 10 * time.Second
 	createdPoll   = 100 * time.Millisecond
 )
 
@@ -72,6 +72,9 @@ func (p *Producer) Compacted(name string) bool {
 	t := p.topic(name)
 	return t != nil && t.compacted
 }
+
+// Prepared reports whether EnsureTopic has found or made a topic already.
+func (p *Producer) Prepared(name string) bool { return p.topic(name) != nil }
 
 // Made reports whether EnsureTopic did not find a topic and made it.
 func (p *Producer) Made(name string) bool {
@@ -145,24 +148,27 @@ func (p *Producer) create(ctx context.Context, name string) (int, error) {
 		}
 		return 0, kafkadial.Wrap("Create", "topic "+name, err)
 	}
-	return p.awaitTopic(ctx, name)
+	var n int
+	err = awaitTopic(ctx, func() (err error) { n, err = p.partitionsOf(ctx, name); return err })
+	return n, err
 }
 
-// awaitTopic waits until the brokers that answer know a topic that was just created.
-func (p *Producer) awaitTopic(ctx context.Context, name string) (int, error) {
+// awaitTopic asks until the broker that answers knows a topic which another one knows: after a topic
+// was made, each hears of it at a time of its own.
+func awaitTopic(ctx context.Context, ask func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, createdWithin)
 	defer cancel()
 	tick := time.NewTicker(createdPoll)
 	defer tick.Stop()
 	for {
-		n, err := p.partitionsOf(ctx, name)
+		err := ask()
 		if !fault.Has(err, fault.TopicMissing) {
-			return n, err
+			return err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return 0, err
+			return err
 		}
 	}
 }
@@ -173,14 +179,16 @@ func (p *Producer) describe(ctx context.Context, name string, n int) (*topic, er
 	t := &topic{name: name, hash: murmur2([]byte(name)), maxBytes: p.requestBytes()}
 	t.partitions.Store(int32(n))
 	var described kadm.ResourceConfig
-	all, err := p.admin.DescribeTopicConfigs(ctx, name)
-	if err == nil {
-		described, err = all.On(name, nil)
-	}
-	if err == nil {
-		err = described.Err
-	}
-	err = kafkadial.Wrap("DescribeConfigs", "topic "+name, err)
+	err := awaitTopic(ctx, func() error {
+		all, err := p.admin.DescribeTopicConfigs(ctx, name)
+		if err == nil {
+			described, err = all.On(name, nil)
+		}
+		if err == nil {
+			err = described.Err
+		}
+		return kafkadial.Wrap("DescribeConfigs", "topic "+name, err)
+	})
 	if fault.Has(err, fault.BrokerForbids) {
 		p.log.Warn("the topic's settings cannot be read", "topic", name, "err", err)
 		return t, nil

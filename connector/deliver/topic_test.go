@@ -216,3 +216,28 @@ func TestF28MorePartitionsWhileRunningAreSeenAndSaid(t *testing.T) {
 	}
 	m.allReleased()
 }
+
+// The broker that is asked for a new topic's settings may hear of it later than the one that made it.
+func TestF26ABrokerHearsOfANewTopicLater(t *testing.T) {
+	t.Parallel()
+	c := cluster(t)
+	asked := 0
+	c.ControlKey(int16(kmsg.DescribeConfigs), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		if asked++; asked > 2 {
+			return nil, nil, false
+		}
+		resp := r.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		for _, of := range r.(*kmsg.DescribeConfigsRequest).Resources {
+			one := kmsg.NewDescribeConfigsResponseResource()
+			one.ResourceType, one.ResourceName = of.ResourceType, of.ResourceName
+			one.ErrorCode = kerr.UnknownTopicOrPartition.Code
+			resp.Resources = append(resp.Resources, one)
+		}
+		return resp, nil, true
+	})
+	p := producer(t, options(c), "made")
+	if n := p.Partitions("made"); n == 0 || asked < 3 {
+		t.Errorf("%d partitions after asking %d times", n, asked)
+	}
+}

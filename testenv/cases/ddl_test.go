@@ -341,7 +341,7 @@ The schema of an event is that of the Relation message in front of it in the str
 the catalog at the moment. A new version of a table's schema is registered before the first row with
 it. Where the subject's level refuses it, the connector stops before that row with
 ` + "`schema_rejected`" + `, and nothing is lost: the slot keeps the WAL until the level is changed or the
-topic's prefix is another (` + "`TestDDLPageOnARealRegistry`" + ` finds the same table on Apicurio's
+topic's prefix is another (` + "`TestRealRegistryDDLPage`" + ` finds the same table on Apicurio's
 registry, but that NONE of a subject means the global level there: set that). *Told* is a change that readers with an older schema may not notice: a warning, a metric
 and an event on ` + "`<topic.prefix>.tidemark-events`" + `, or a stop with ` + "`schema.logical.change: fail`" + `.
 Levels that the table does not show a word for have nothing new to look at.

@@ -2,6 +2,7 @@ package cases_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,6 +25,7 @@ type event struct {
 	key     map[string]any
 	value   map[string]any // nil: tombstone
 	headers map[string]string
+	schema  int // the id in front of the value
 }
 
 // read returns the events of a topic that are there now; nil when there is no such topic.
@@ -60,7 +62,10 @@ func (r *rig) read(topic string) []event {
 			if seen++; rec.Attrs.IsControl() {
 				return // the end of a Kafka transaction
 			}
-			e := event{key: d.decode(rec.Key), value: d.decode(rec.Value), headers: map[string]string{}}
+			e := event{
+				key: d.decode(rec.Key), value: d.decode(rec.Value), headers: map[string]string{},
+				schema: schemaID(rec.Value),
+			}
 			for _, h := range rec.Headers {
 				e.headers[h.Key] = string(h.Value)
 			}
@@ -89,11 +94,19 @@ type decoder struct {
 
 func (r *rig) decoder(ctx context.Context) *decoder {
 	r.t.Helper()
-	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
+	reg, err := sr.NewClient(sr.URLs(r.url))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return &decoder{t: r.t, ctx: ctx, reg: reg, codecs: map[int]*goavro.Codec{}}
+}
+
+// schemaID is what a key or value says of its schema; 0 of a tombstone.
+func schemaID(b []byte) int {
+	if b == nil {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(b[1:]))
 }
 
 func (d *decoder) decode(b []byte) map[string]any {
@@ -101,7 +114,7 @@ func (d *decoder) decode(b []byte) map[string]any {
 	if b == nil {
 		return nil
 	}
-	id := int(b[1])<<24 | int(b[2])<<16 | int(b[3])<<8 | int(b[4])
+	id := schemaID(b)
 	if d.codecs[id] == nil {
 		s, err := d.reg.SchemaByID(d.ctx, id)
 		if err != nil {
@@ -121,7 +134,7 @@ func (d *decoder) decode(b []byte) map[string]any {
 // schemas returns the texts of a subject's versions.
 func (r *rig) schemas(subject string) (texts []string) {
 	r.t.Helper()
-	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
+	reg, err := sr.NewClient(sr.URLs(r.url))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -138,7 +151,7 @@ func (r *rig) schemas(subject string) (texts []string) {
 // level sets a subject's compatibility; no subject is the level of all.
 func (r *rig) level(level sr.CompatibilityLevel, subjects ...string) {
 	r.t.Helper()
-	reg, err := sr.NewClient(sr.URLs(r.registry.URL))
+	reg, err := sr.NewClient(sr.URLs(r.url))
 	if err != nil {
 		r.t.Fatal(err)
 	}

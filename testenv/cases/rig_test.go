@@ -69,6 +69,7 @@ type rig struct {
 	sql      *pgx.Conn
 	broker   *testenv.FakeBroker
 	registry *testenv.FakeRegistry
+	url      string            // of the registry that is used
 	keys     map[string]string // connector keys over the defaults; empty takes one away
 	worker   map[string]string // the same of the worker
 	log      *lockedBuffer
@@ -95,6 +96,7 @@ func newRigIn(t *testing.T, pg *testenv.Postgres, db string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.registry.Close() })
+	r.url = r.registry.URL
 	r.connect()
 	return r
 }
@@ -148,7 +150,7 @@ func (r *rig) settings() (*config.File, error) {
 	}
 	worker := map[string]string{
 		"bootstrap.servers":   strings.Join(r.broker.Addrs(), ","),
-		"schema.registry.url": r.registry.URL, "http.listen": "",
+		"schema.registry.url": r.url, "http.listen": "",
 	}
 	maps.Copy(worker, r.worker)
 	f, _, err := config.FromMaps(worker, map[string]map[string]string{"c1": keys})
@@ -247,6 +249,9 @@ func (r *rig) clean(run *running) {
 	r.t.Helper()
 	if err := run.stop(); err != nil {
 		r.t.Fatalf("an ordered stop returned %v\nlog:\n%s", err, r.log.String())
+	}
+	if strings.Contains(r.log.String(), "has been made again") {
+		r.t.Errorf("no test takes a topic away, and one is missed:\n%s", r.log.String())
 	}
 }
 

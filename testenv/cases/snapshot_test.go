@@ -95,17 +95,17 @@ func TestK30LimitsOfTheRole(t *testing.T) {
 			limits = append(limits, "transaction_timeout")
 		}
 		for _, name := range limits {
-			r.exec(`ALTER DATABASE ` + r.db + ` SET ` + name + ` = '500ms'`)
+			r.exec(`ALTER DATABASE ` + r.db + ` SET ` + name + ` = '1s'`)
 		}
 		release := r.refuseAfter(100)
 		run := r.start()
-		time.Sleep(1500 * time.Millisecond) // longer than every limit, in the snapshot
+		time.Sleep(2500 * time.Millisecond) // longer than every limit, in the snapshot
 		release()
 		r.until(run, "streaming", func() bool { return run.c.Status().State == "streaming" })
 		pid := r.walsender()
 		release = r.refuseAfter(100)
 		r.exec(`INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(5001,10000) g`)
-		time.Sleep(1500 * time.Millisecond) // and amid a transaction of the stream
+		time.Sleep(2500 * time.Millisecond) // and amid a transaction of the stream
 		release()
 		r.exec(`INSERT INTO z VALUES (1)`) // asks the catalog, on a session that was idle
 		if n := len(ids(r.drain(run, "t"))); n != 10000 {

@@ -46,7 +46,7 @@ func (s *session) lookOnce(
 	in = offsets.StartInput{
 		Connector: "c", SlotName: "s", Plugin: "pgoutput", Database: "d", PublicationName: "p",
 		SelfPID: self, Waited: waited, TakeoverTimeout: takeover, OnGap: "fail",
-		Server:   offsets.ServerInfo{SystemID: systemID, Timeline: 1, WALEnd: pg.end},
+		Server:   offsets.ServerInfo{SystemID: systemID, Timeline: 1},
 		Captured: func(id uint32, _ string) bool { return id < relid(elsewhere) },
 	}
 	s.p.until(nil)
@@ -58,10 +58,8 @@ func (s *session) lookOnce(
 	}
 	s.p.until(nil)
 	in.Publication = pg.fingerprint()
-	if self == 0 {
-		s.p.until(nil)
-		in.Server.WALEnd = pg.end
-	}
+	s.p.until(nil)
+	in.Server.WALEnd = pg.end
 	if s.w.is(PublicationIgnored) && in.Stored.HasPosition() {
 		in.Publication = in.Stored.Publication
 	}
@@ -210,13 +208,14 @@ func (s *session) watch() error {
 			return fault.New(fault.SlotLost, "the slot was invalidated")
 		}
 		s.p.until(nil)
-		present := pg.fingerprint()
+		present, seen := pg.fingerprint(), s.w.now
 		s.p.until(nil)
 		changes := offsets.Compare(s.record.Publication, present,
 			func(id uint32, _ string) bool { return id < relid(elsewhere) }, nil)
 		if gaps := offsets.GapChanges(changes); len(gaps) > 0 && !s.w.is(PublicationIgnored) {
 			return offsets.PublicationFault("c", "s", &s.record, gaps)
 		}
+		s.w.watched = seen
 		if len(changes) == 0 {
 			continue
 		}

@@ -54,6 +54,7 @@ type World struct {
 	timedOut bool // the broker gave up a transaction
 
 	lastOutside int // when somebody changed slot or publication
+	watched     int // when a session last looked at them and found nothing missing
 	step        int
 	bad         *Violation
 	ready       []readyTask
@@ -304,7 +305,7 @@ func (w *World) prepareDrain() offsets.LSN {
 // settled: everything is where it belongs, and the catalog was looked at after the last change.
 func (w *World) settled(target offsets.LSN) bool {
 	_, missing := w.truth.missing()
-	return !missing && w.pg.slot.confirmed >= target && w.now > w.lastOutside+60
+	return !missing && w.pg.slot.confirmed >= target && w.watched > w.lastOutside
 }
 
 // drainRound lets everybody do what they can.
