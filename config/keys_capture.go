@@ -34,8 +34,8 @@ var filterKeys = []Key{
 	{
 		Name: "column.truncate.to.*.chars", Scope: InConnector, Class: Supported, Type: Regexes,
 		Meaning: "Columns, as schema.table.column, of which the star's number of characters is " +
-			"sent, in UTF-16 code units as Java counts. Columns whose field is not a string stay " +
-			"as they are.",
+			"sent, in UTF-16 code units as Java counts, and that number of bytes of a bytea column. " +
+			"Columns of other types whose field is not a string stay as they are.",
 	},
 	{
 		Name: "column.mask.with.*.chars", Scope: InConnector, Class: Supported, Type: Regexes,

@@ -17,11 +17,11 @@ type MaskKind int
 const (
 	MaskStars    MaskKind = iota + 1 // Length asterisks in every value's place, null's too
 	MaskHash                         // hexadecimal digits of a salted hash
-	MaskTruncate                     // the first Length characters
+	MaskTruncate                     // the first Length characters, of bytea bytes
 )
 
-// Mask changes what a column's field holds. Only fields that are strings can be masked. The
-// results are those of Debezium's masks, byte for byte.
+// Mask changes what a column's field holds. Only fields that are strings can be masked; bytea can be
+// cut. The results are those of Debezium's masks, byte for byte.
 type Mask struct {
 	Kind   MaskKind
 	Length int // asterisks, or characters that stay, counted as Java does: in UTF-16 code units
@@ -40,13 +40,18 @@ type Masked struct {
 	Fixed []byte
 }
 
-// Of puts a mask on a column's type, as Resolve or TextType gave it. ok is false when the field is
-// not a string.
+// Of puts a mask on a column's type, as Resolve or TextType gave it. ok is false when the field
+// cannot have it.
 func (m *Mask) Of(col Column, t Type, types TypeSource) (masked Masked, ok bool) {
-	if avroJSON(t) != `"string"` {
-		return Masked{Type: t}, false
-	}
 	masked.Type = t
+	if avroJSON(t) != `"string"` {
+		if oid, _ := domainBase(col.TypeOID, col.TypeMod, types); m.Kind != MaskTruncate || oid != oidBytea {
+			return masked, false
+		}
+		// Not of PostGIS's types, whose fields are bytes too: a part of one is no value.
+		masked.Append = truncating(t.Append, func(whole []byte) int { return min(len(whole), m.Length) })
+		return masked, true
+	}
 	switch m.Kind {
 	case MaskStars:
 		masked.Fixed = appendBytes(nil, []byte(strings.Repeat("*", m.Length)))
@@ -55,7 +60,7 @@ func (m *Mask) Of(col Column, t Type, types TypeSource) (masked Masked, ok bool)
 	case MaskHash:
 		masked.Append = m.hashing(t.Append, m.Digits(col, types))
 	case MaskTruncate:
-		masked.Append = truncating(t.Append, m.Length)
+		masked.Append = truncating(t.Append, func(whole []byte) int { return utf16Prefix(whole, m.Length) })
 	}
 	return masked, true
 }
@@ -72,11 +77,16 @@ func (m *Mask) Digits(col Column, types TypeSource) int {
 
 // charLength is the n of char(n) and varchar(n), and of a domain over them; 0 for others.
 func charLength(oid uint32, typmod int32, types TypeSource) int {
+	if oid, typmod = domainBase(oid, typmod, types); oid == oidBPChar || oid == oidVarchar {
+		return max(0, int(typmod-lengthHeader))
+	}
+	return 0
+}
+
+// domainBase is the type that a domain is over, or the type itself.
+func domainBase(oid uint32, typmod int32, types TypeSource) (base uint32, baseMod int32) {
 	for range maxNesting {
-		if oid == oidBPChar || oid == oidVarchar {
-			return max(0, int(typmod-lengthHeader))
-		}
-		if types == nil {
+		if types == nil || builtins[oid].name != "" {
 			break
 		}
 		info, ok := types.Type(oid)
@@ -85,16 +95,17 @@ func charLength(oid uint32, typmod int32, types TypeSource) int {
 		}
 		oid, typmod = info.Base, info.BaseMod
 	}
-	return 0
+	return oid, typmod
 }
 
-// stringAt returns the Avro string that begins at dst[mark] and ends with dst.
+// stringAt returns the Avro string or bytes that begins at dst[mark] and ends with dst.
 func stringAt(dst []byte, mark int) []byte {
 	_, n := binary.Varint(dst[mark:])
 	return dst[mark+n:]
 }
 
-func truncating(inner AppendFunc, length int) AppendFunc {
+// truncating cuts the string or bytes that inner appends to as many bytes as keep says.
+func truncating(inner AppendFunc, keep func(whole []byte) int) AppendFunc {
 	return func(dst, text []byte) ([]byte, error) {
 		mark := len(dst)
 		dst, err := inner(dst, text)
@@ -102,7 +113,7 @@ func truncating(inner AppendFunc, length int) AppendFunc {
 			return dst, err
 		}
 		whole := stringAt(dst, mark)
-		kept := whole[:utf16Prefix(whole, length)]
+		kept := whole[:keep(whole)]
 		if len(kept) == len(whole) {
 			return dst, nil
 		}

@@ -118,6 +118,31 @@ func TestHashLength(t *testing.T) {
 	}
 }
 
+// bytea is cut to bytes, as Debezium does it; other fields that are bytes are never cut.
+func TestBytesAreCut(t *testing.T) {
+	types := typeMap{
+		90001: {OID: 90001, Name: "blob", Kind: 'd', Base: 17, BaseMod: -1},
+		90002: {OID: 90002, Schema: "public", Name: "geometry", Kind: 'b', BaseMod: -1},
+	}
+	m := &Mask{Kind: MaskTruncate, Length: 3}
+	for _, oid := range []uint32{17, 90001} {
+		for text, want := range map[string]string{
+			`\x`: "", `\x00ff`: "\x00\xff", `\xc3a4c3b6`: "\xc3\xa4\xc3",
+			`\x` + strings.Repeat("61", 5000): "aaa",
+		} {
+			if got := masked(t, m, Column{TypeOID: oid, TypeMod: -1}, types, text); got != want {
+				t.Errorf("type %d, %.20s: %q, want %q", oid, text, got, want)
+			}
+		}
+	}
+	for _, col := range []Column{{TypeOID: 90002, TypeMod: -1}, {TypeOID: 1700, TypeMod: 10<<16 + 6}} {
+		typ := Resolve(col, types, Options{})
+		if _, ok := m.Of(col, typ, types); ok || !strings.Contains(avroJSON(typ), "bytes") {
+			t.Errorf("type %d (%s) is cut", col.TypeOID, avroJSON(typ))
+		}
+	}
+}
+
 // Only fields that are strings take a mask; what the type refuses stays refused.
 func TestWhatCannotBeMasked(t *testing.T) {
 	m := &Mask{Kind: MaskStars, Length: 4}
