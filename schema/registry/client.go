@@ -143,7 +143,7 @@ func (c *Client) Register(ctx context.Context, subject, schema string) (int, err
 			return err
 		})
 		if err != nil {
-			return 0, c.rejected(ctx, subject, err)
+			return 0, c.rejected(ctx, subject, schema, err)
 		}
 		return id, nil
 	})

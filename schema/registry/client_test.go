@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -259,6 +260,22 @@ func TestF43InvalidSchemaIsRejected(t *testing.T) {
 	wantCode(t, err, fault.SchemaRejected)
 	if !strings.Contains(err.Error(), "READONLY") {
 		t.Error(err)
+	}
+}
+
+// What answers 413, the registry or a proxy with a page of its own, is a registry all the same.
+func TestSchemaThatIsTooLargeIsRejected(t *testing.T) {
+	s := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		_, _ = io.WriteString(w, "<html>413 Request Entity Too Large</html>")
+	})
+	c := newClient(t, Options{URLs: []string{s.URL}})
+	_, err := c.Register(t.Context(), "t-value", schemaV2)
+	wantCode(t, err, fault.SchemaRejected)
+	for _, part := range []string{"subject t-value", fmt.Sprint(len(schemaV2)) + " bytes, HTTP 413", "column.exclude.list"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in %v", part, err)
+		}
 	}
 }
 

@@ -49,9 +49,9 @@ func readOnly(err error) bool {
 	return errors.As(err, &r) && r.ErrorCode == sr.ErrOperationNotPermitted.Code
 }
 
-// classify gives an error its code. TLS that is not agreed wants a person. Another error without an answer (refused, reset, timed out, not
-// JSON), 408, 429 and 5xx may pass by themselves; a 409 or 422 stays an sr.ResponseError in a
-// schema_rejected, which rejected completes.
+// classify gives an error its code. TLS that is not agreed wants a person. Another error without an
+// answer (refused, reset, timed out, not JSON), 408, 429 and 5xx may pass by themselves; a 409, 413
+// or 422 stays an sr.ResponseError in a schema_rejected, which rejected completes.
 func classify(err error, where string, seen observed) error {
 	if err == nil {
 		return nil
@@ -72,7 +72,8 @@ func classify(err error, where string, seen observed) error {
 		return fault.New(fault.AuthenticationFailed, "the schema registry at "+where+
 			" refuses the credentials").With(found, "", "check basic.auth.user.info or the token, "+
 			"and the user's rights on the subjects")
-	case s == http.StatusConflict || s == http.StatusUnprocessableEntity:
+	case s == http.StatusConflict || s == http.StatusUnprocessableEntity ||
+		s == http.StatusRequestEntityTooLarge:
 		return fault.Wrap(fault.SchemaRejected, "the schema registry refuses", r)
 	case s == http.StatusRequestTimeout || s == http.StatusTooManyRequests || s >= 500:
 		return unreachable(where, fmt.Errorf("%s, error code %d: %w", found, r.ErrorCode, r),
@@ -100,10 +101,17 @@ func plain(err error) error {
 }
 
 // rejected completes a schema_rejected with subject, level and what can be done.
-func (c *Client) rejected(ctx context.Context, subject string, err error) error {
+func (c *Client) rejected(ctx context.Context, subject, schema string, err error) error {
 	var r *sr.ResponseError
 	if !fault.Has(err, fault.SchemaRejected) || !errors.As(err, &r) {
 		return err
+	}
+	if r.StatusCode == http.StatusRequestEntityTooLarge {
+		// Without the answer's text: it may be a proxy's page.
+		return fault.New(fault.SchemaRejected, "the schema registry takes no schema as large as that of "+
+			"subject "+subject).With(fmt.Sprintf("%d bytes, HTTP 413", len(schema)), "",
+			"raise the limit of a request's size of the registry or the proxy in front of it, or leave "+
+				"columns out with column.exclude.list")
 	}
 	if r.StatusCode == http.StatusUnprocessableEntity && r.ErrorCode != 42201 {
 		return fault.Wrap(fault.SchemaRejected, "the schema registry does not take a schema for "+
