@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -224,12 +225,12 @@ func (s *session) storeAttempt(
 		}
 		state.Attempts = append(state.Attempts, a)
 		for _, p := range tables {
-			t := state.Tables[tableName(p.Relation)]
+			t := state.Tables[stateName(p.Relation)]
 			t.Status, t.OID, t.Last, t.Rows = offsets.TableRunning, p.Relation.OID, a.ID, 0
 			if t.First == 0 {
 				t.First = a.ID
 			}
-			state.Tables[tableName(p.Relation)] = t
+			state.Tables[stateName(p.Relation)] = t
 		}
 		rec.Snapshot = state
 	})
@@ -314,9 +315,9 @@ func (s *session) tableState(
 ) error {
 	return s.saveRecord(ctx, func(rec *offsets.Record) {
 		state := cloneState(rec.Snapshot)
-		t := state.Tables[tableName(rel)]
+		t := state.Tables[stateName(rel)]
 		t.Status, t.OID, t.Rows = status, rel.OID, rows
-		state.Tables[tableName(rel)] = t
+		state.Tables[stateName(rel)] = t
 		rec.Snapshot = state
 	})
 }
@@ -353,3 +354,14 @@ func (s *session) snapshotDone(ctx context.Context) error {
 }
 
 func tableName(rel *schema.Relation) string { return rel.Namespace + "." + rel.Name }
+
+// stateName is a table's name in the offsets record: that of "a.b".c is not that of a."b.c".
+func stateName(rel *schema.Relation) string {
+	quote := func(name string) string {
+		if !strings.ContainsAny(name, `."`) {
+			return name
+		}
+		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+	}
+	return quote(rel.Namespace) + "." + quote(rel.Name)
+}

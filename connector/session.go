@@ -273,8 +273,8 @@ func (s *session) snapshotOf(rel *schema.Relation) bool {
 	s.recordMu.Lock()
 	defer s.recordMu.Unlock()
 	state := s.record.Snapshot
-	return state != nil && state.Tables[tableName(rel)].Status == offsets.TableDone &&
-		state.Tables[tableName(rel)].Rows > 0
+	return state != nil && state.Tables[stateName(rel)].Status == offsets.TableDone &&
+		state.Tables[stateName(rel)].Rows > 0
 }
 
 // run streams until ctx ends, which is an ordered stop, or a fault.

@@ -24,7 +24,7 @@ type SnapshotState struct {
 	Point LSN `json:"point,omitempty"`
 	// Attempts are the snapshots that rows were read with, in order.
 	Attempts []SnapshotAttempt `json:"attempts,omitempty"`
-	// Tables by qualified name as PostgreSQL quotes it.
+	// Tables by schema.table; a part that has a dot or a quote in it is quoted as PostgreSQL does.
 	Tables map[string]TableState `json:"tables,omitempty"`
 }
 
