@@ -44,7 +44,7 @@ func TestExactlyOnceAStopInASnapshotLeavesNothingOpen(t *testing.T) {
 	r := newRig(t, "18")
 	r.exactlyOnce(64 << 20)
 	r.extra["exactly.once.batch.ms"] = "15000"
-	r.exec(numbers, insertNumbers(1, 200_000))
+	r.exec(numbers, insertNumbers(1, 100_000))
 	run := r.start()
 	r.until("rows are in a transaction", r.sending)
 	r.clean(run)
@@ -79,7 +79,7 @@ func TestExactlyOnceAStopInATransactionLeavesNothingOpen(t *testing.T) {
 	r.exec(numbers)
 	run := r.start()
 	r.streaming(run)
-	wait := r.concurrently(insertNumbers(1, 20_000))
+	wait := r.concurrently(insertNumbers(1, 10_000))
 	r.until("events are in a transaction", r.sending)
 	r.clean(run)
 	wait()
@@ -92,5 +92,5 @@ func TestExactlyOnceAStopInATransactionLeavesNothingOpen(t *testing.T) {
 	r.caughtUp(run)
 	r.clean(run)
 	r.stable("shop.public.t")
-	sameInts(t, "ids", ids(r.once("shop.public.t"), "id"), sequence(1, 20_000))
+	sameInts(t, "ids", ids(r.once("shop.public.t"), "id"), sequence(1, 10_000))
 }

@@ -242,7 +242,7 @@ func TestF02ExactlyOnceSnapshotThatIsKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.exactlyOnce(128 << 10)
-	r.exec(numbers, insertNumbers(1, 20_000), "CREATE TABLE a (id int PRIMARY KEY)",
+	r.exec(numbers, insertNumbers(1, 10_000), "CREATE TABLE a (id int PRIMARY KEY)",
 		"INSERT INTO a SELECT generate_series(1, 100)")
 	child := r.child()
 	r.until("the snapshot has begun", func() bool {
@@ -255,7 +255,7 @@ func TestF02ExactlyOnceSnapshotThatIsKilled(t *testing.T) {
 	}
 	run := r.start()
 	r.streaming(run)
-	r.exec(insertNumbers(20_001, 20_002))
+	r.exec(insertNumbers(10_001, 10_002))
 	r.caughtUp(run)
 	r.clean(run)
 	last := map[string]int64{}
@@ -267,8 +267,8 @@ func TestF02ExactlyOnceSnapshotThatIsKilled(t *testing.T) {
 		}
 		last[key] = pair(e)
 	}
-	if len(last) != 20_002 {
-		t.Errorf("%d rows, want 20002", len(last))
+	if len(last) != 10_002 {
+		t.Errorf("%d rows, want 10002", len(last))
 	}
 	sameInts(t, "a", slices.Compact(ids(r.committed("shop.public.a"), "id")), sequence(1, 100))
 }

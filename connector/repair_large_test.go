@@ -9,7 +9,7 @@ func TestRepairOfALargeTable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "18")
 	r.repairing()
-	const rows = 30_000
+	const rows = 10_000
 	r.exec(numbers, insertNumbers(1, rows))
 	run := r.start()
 	r.streaming(run)
