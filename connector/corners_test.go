@@ -53,11 +53,13 @@ func TestF11TwoFreshStartsAtOnce(t *testing.T) {
 			if len(seen) != 120 {
 				t.Errorf("%d of 120 rows", len(seen))
 			}
-			// Nobody is left with a transaction open in the slot's first snapshot.
-			if n := r.query("SELECT count(*)::text FROM pg_stat_activity WHERE datname = " +
-				"current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"); n != "0" {
-				t.Errorf("%s sessions hold a snapshot", n)
-			}
+			// Nobody is left with a transaction open in the slot's first snapshot; sessions end a moment
+			// after their clients, and vacuum's own workers come and go.
+			r.until("no session holds a snapshot", func() bool {
+				return r.query("SELECT count(*)::text FROM pg_stat_activity WHERE datname = "+
+					"current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid() "+
+					"AND backend_type <> 'autovacuum worker'") == "0"
+			})
 		})
 	}
 }
