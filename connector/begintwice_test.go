@@ -97,3 +97,30 @@ func TestExactlyOnceAFreshStartThatIsFencedBeginsAnew(t *testing.T) {
 	}
 	sameInts(t, "ids", ids(r.once("shop.public.t"), "id"), sequence(1, 3))
 }
+
+// A broker that says an intent is committed, and does not have it: nothing is made, and the next
+// attempt begins anew. A slot without a record would need a person.
+func TestAnIntentThatIsNotThereMakesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "18")
+	r.exec(numbers, insertNumbers(1, 3))
+	var lied atomic.Bool
+	cluster := r.broker.Cluster()
+	cluster.ControlKey(int16(kmsg.EndTxn), func(k kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		if lied.CompareAndSwap(false, true) {
+			return k.ResponseKind(), nil, true
+		}
+		return nil, nil, false
+	})
+	run := r.start()
+	r.streaming(run)
+	r.caughtUp(run)
+	r.clean(run)
+	log := r.log.String()
+	missed := strings.Index(log, "does not hold the intent")
+	if made := strings.Index(log, "slot created"); missed < 0 || made < missed {
+		t.Errorf("the intent was missed at %d, the slot made at %d of\n%s", missed, made, log)
+	}
+	sameInts(t, "ids", ids(r.once("shop.public.t"), "id"), sequence(1, 3))
+}

@@ -26,6 +26,7 @@ type bench struct {
 	report  *Report
 	with    map[string]string // settings of every connector
 	compare map[string]string // of the one that stands in for the baseline; empty: none
+	failed  error             // of the parts that could not be measured
 	n       int               // children so far: each has a name of its own
 }
 

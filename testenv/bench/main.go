@@ -127,11 +127,23 @@ func (o *options) run(ctx context.Context) (err error) {
 	} else {
 		err = b.measure(ctx, o)
 	}
-	if err != nil {
+	if ctx.Err() != nil {
 		return err
 	}
 	b.report.LoadAfter = load()
-	return b.write(o)
+	return errors.Join(err, b.failed, b.write(o))
+}
+
+// part measures one part. Its failure is told at the end: the figures of the others are kept.
+func (b *bench) part(ctx context.Context, name string, measure func() error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err := measure(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %s: %v\n", name, err)
+		b.report.Failed = append(b.report.Failed, name)
+		b.failed = errors.Join(b.failed, fmt.Errorf("%s: %w", name, err))
+	}
 }
 
 // renderAgain makes the page of an earlier run.
@@ -197,19 +209,13 @@ func (b *bench) measure(ctx context.Context, o *options) error {
 			return fmt.Errorf("preparing %s: %w", s.name, err)
 		}
 		if o.wants(s.name) {
-			if err := b.shape(ctx, p); err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
+			b.part(ctx, s.name, func() error { return b.shape(ctx, p) })
 		}
 		if with {
-			if err := b.snapshot(ctx, p); err != nil {
-				return fmt.Errorf("snapshot: %w", err)
-			}
+			b.part(ctx, "snapshot", func() error { return b.snapshot(ctx, p) })
 		}
 		if withKafka {
-			if err := b.kafka(ctx, p); err != nil {
-				return fmt.Errorf("real Kafka: %w", err)
-			}
+			b.part(ctx, "real Kafka", func() error { return b.kafka(ctx, p) })
 		}
 		if err := b.discard(ctx, p); err != nil {
 			return err

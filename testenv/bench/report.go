@@ -22,6 +22,8 @@ type Report struct {
 	Load      string   `json:"load_before"`
 	LoadAfter string   `json:"load_after"`
 	Figures   []Figure `json:"figures"`
+	// Failed names what could not be measured.
+	Failed []string `json:"failed,omitempty"`
 	// Of the comparison with Debezium: what each was given, and every run.
 	Settings string                          `json:"settings,omitempty"`
 	Races    map[string]map[string][]watched `json:"races,omitempty"`
@@ -183,6 +185,9 @@ func (r *Report) explain(w io.Writer) {
 	}
 	if none {
 		fmt.Fprintln(w, "None of the figures above.")
+	}
+	for _, name := range r.Failed {
+		fmt.Fprintf(w, "- %s: the run failed; there is no figure.\n", name)
 	}
 }
 

@@ -218,19 +218,13 @@ func (b *bench) withBroker(ctx context.Context, o *options) (err error) {
 	if o.wants("start") {
 		s := shapeOf("single")
 		s.name = "first"
-		if err := b.onShape(ctx, s, 10, on, b.start); err != nil {
-			return fmt.Errorf("start: %w", err)
-		}
+		b.part(ctx, "start", func() error { return b.onShape(ctx, s, 10, on, b.start) })
 	}
 	if o.wants("latency") {
-		if err := b.latency(ctx, on); err != nil {
-			return fmt.Errorf("latency: %w", err)
-		}
+		b.part(ctx, "latency", func() error { return b.latency(ctx, on) })
 	}
 	if o.wants("tables") && (!o.quick || o.only != "") {
-		if err := b.tables(ctx, on, o.rows); err != nil {
-			return fmt.Errorf("tables: %w", err)
-		}
+		b.part(ctx, "tables", func() error { return b.tables(ctx, on, o.rows) })
 	}
 	if !o.wants("memory") {
 		return nil
@@ -243,9 +237,7 @@ func (b *bench) withBroker(ctx context.Context, o *options) (err error) {
 		rows = o.rows
 	}
 	s.name, s.perTx = "large", rows
-	if err := b.onShape(ctx, s, rows, on, b.memory); err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
+	b.part(ctx, "memory", func() error { return b.onShape(ctx, s, rows, on, b.memory) })
 	return nil
 }
 

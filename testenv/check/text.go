@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -13,8 +14,8 @@ import (
 
 // toText turns a value that hamba/avro decoded into the text that PostgreSQL prints for it, with
 // TimeZone UTC, DateStyle ISO and bytea_output hex. It knows the types that hamba gives for the
-// logical types of the contract; intervals, floats with exponents and maps are not among the
-// types that it is asked for, and are refused rather than guessed.
+// logical types of the contract; intervals and maps are not among the types that it is asked for, and
+// are refused rather than guessed.
 func toText(schema avro.Schema, value any) (*string, error) {
 	if value == nil {
 		return nil, nil
@@ -57,9 +58,9 @@ func plainText(schema avro.Schema, value any) (string, error) {
 	case int64:
 		return strconv.FormatInt(v, 10), nil
 	case float32:
-		return strconv.FormatFloat(float64(v), 'g', -1, 32), nil
+		return floatText(float64(v), 32, 6), nil
 	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64), nil
+		return floatText(v, 64, 15), nil
 	case string:
 		return v, nil
 	case []byte:
@@ -74,6 +75,23 @@ func plainText(schema avro.Schema, value any) (string, error) {
 		return arrayText(schema, v)
 	}
 	return "", fmt.Errorf("a value of Go type %T has no text here", value)
+}
+
+// floatText prints the shortest digits that come back as v, as PostgreSQL does since version 12: with
+// an exponent below 0.0001 and from 10 to the power of digits on.
+func floatText(v float64, bits, digits int) string {
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 0):
+		return strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, bits), "+") + "inity"
+	}
+	text := strconv.FormatFloat(v, 'e', -1, bits)
+	exponent, err := strconv.Atoi(text[strings.IndexByte(text, 'e')+1:])
+	if err == nil && exponent >= -4 && exponent < digits {
+		text = strconv.FormatFloat(v, 'f', -1, bits)
+	}
+	return text
 }
 
 func logicalOf(schema avro.Schema) avro.LogicalSchema {
