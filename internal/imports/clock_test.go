@@ -14,7 +14,7 @@ import (
 // wall lists the files that make microseconds of the wall clock, or a time of such a number: for
 // people and records, never for an interval.
 var wall = map[string]string{
-	"connector/start.go":          "the record's ts_usec",
+	"connector/freshstart.go":     "the record's ts_usec",
 	"connector/keeper.go":         "the same, and a commit's age in the metrics",
 	"connector/exactly.go":        "the record's ts_usec",
 	"connector/session.go":        "the envelope's ts_ms",
