@@ -134,6 +134,8 @@ var values = []value{
 	{"hstore", `''`, "", "00"},
 	{"hstore[]", `ARRAY['a=>1'::hstore]`, `{"\"a\"=>\"1\""}`, "02 02 02 02 61 02 02 31 00 00"},
 	{"citext[]", `'{Ab,NULL}'`, "{Ab,NULL}", "04 02 04 41 62 00 00"},
+	{"isbn", `'0-393-04002-X'`, "0-393-04002-X", "1a 30 2d 33 39 33 2d 30 34 30 30 32 2d 58"},
+	{"issn", `'1436-4522'`, "1436-4522", "12 31 34 33 36 2d 34 35 32 32"},
 	{"ltree", `'Top.Sci'`, "Top.Sci", "0e 54 6f 70 2e 53 63 69"},
 	{"mood", `'sad'`, "sad", "06 73 61 64"},
 	{"mood[]", `'{sad}'`, "{sad}", "02 02 06 73 61 64 00"},
@@ -158,6 +160,7 @@ var values = []value{
 var prepare = []string{
 	"SET search_path = public",
 	"CREATE EXTENSION hstore", "CREATE EXTENSION ltree", "CREATE EXTENSION citext",
+	"CREATE EXTENSION isn",
 	"CREATE TABLE plain ()",
 	"CREATE TYPE mood AS ENUM ('sad', 'ok')", "CREATE TYPE addr AS (street text, zip int)",
 	"CREATE DOMAIN d1 AS int CHECK (VALUE > 0)", "CREATE DOMAIN d2 AS d1",

@@ -107,13 +107,16 @@ func TestK08NamesThatAreIllegalElsewhere(t *testing.T) {
 			`CREATE TABLE "Sch.éma"."Weird $Table-名"("Id#" int PRIMARY KEY,"a b" text,"a_b" text,`+
 				`"a-b" text,"1st" int,"namespace" int,"Name" text,"name" text,"say ""hi""" text,`+
 				`"_x0041_" int)`,
+			// words that SQL reserves, and that Avro does
+			`CREATE TABLE "user"("select" int PRIMARY KEY, "null" text, "record" int, "long" int)`,
 			`CREATE TABLE "foo$bar"(id int PRIMARY KEY)`, `CREATE TABLE "foo@bar"(id int PRIMARY KEY)`,
 			`CREATE SCHEMA "a.b"`, `CREATE SCHEMA a`,
 			`CREATE TABLE "a.b".c(id int PRIMARY KEY)`, `CREATE TABLE a."b.c"(id int PRIMARY KEY)`,
 			`CREATE TABLE "`+long+`"(id int PRIMARY KEY)`)
 		fill := func(id int) {
 			r.exec(fmt.Sprintf(`INSERT INTO "Sch.éma"."Weird $Table-名" VALUES
-				(%d,'sp','us','da',1,2,'N','n','q',3)`, id))
+				(%d,'sp','us','da',1,2,'N','n','q',3)`, id),
+				fmt.Sprintf(`INSERT INTO "user" VALUES (%d,'n',4,5)`, id))
 			for i, table := range []string{
 				`"foo$bar"`, `"foo@bar"`, `"a.b".c`, `a."b.c"`, `"` + kept + `"`,
 			} {
@@ -134,6 +137,9 @@ func TestK08NamesThatAreIllegalElsewhere(t *testing.T) {
 		if source["schema"] != "Sch.éma" || source["table"] != "Weird $Table-名" {
 			t.Errorf("source says %v.%v", source["schema"], source["table"])
 		}
+		same(t, "reserved words", lines(r.read("shop.public.user")),
+			`r NOT_APPLICABLE {select:1} {long:5 null:"n" record:4 select:1}`,
+			`c NOT_APPLICABLE {select:2} {long:5 null:"n" record:4 select:2}`)
 		for i, topic := range []string{
 			"shop.public.foo_x0024_bar", "shop.public.foo_x0040_bar", "shop.a_x002E_b.c",
 			"shop.a.b_x002E_c", "shop.public." + strings.Repeat("_x00E9_", 31),
