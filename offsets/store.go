@@ -278,13 +278,19 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
-	if err := s.produce(ctx, record); err != nil {
+	err := s.produce(ctx, record)
+	if err == nil {
+		// The client asks for it before EndTransaction: a record's promise is kept before the client
+		// is done with the answer.
+		err = s.producer.Flush(ctx)
+	}
+	if err != nil {
 		return s.writeFault("storing a position", err)
 	}
 	if err := s.sameProducer(ctx); err != nil {
 		return err
 	}
-	err := s.producer.EndTransaction(ctx, kgo.TryCommit)
+	err = s.producer.EndTransaction(ctx, kgo.TryCommit)
 	switch {
 	case err == nil:
 		s.open = false
