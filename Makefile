@@ -4,8 +4,7 @@ GO ?= go
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 # The first start compiles everything: without optimisation and debug data, and with a compiler that
-# collects no garbage below 2 GiB, in 6/10 of the time; what begins the standard library is compiled
-# while the modules are downloaded.
+# collects no garbage below 2 GiB, in 6/10 of the time.
 QUICK := -gcflags='all=-N -l -dwarf=false'
 QUICKENV := GOGC=off GOMEMLIMIT=2GiB
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
@@ -18,8 +17,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
 
 demo: ## A throwaway PostgreSQL, broker and connector: watch change events (needs only Go)
-	@export $(QUICKENV) CGO_ENABLED=0; \
-	  $(GO) list -deps ./cmd/tidemark >/dev/null & $(GO) build $(QUICK) net; wait; \
+	@$(QUICKENV) CGO_ENABLED=0 \
 	  $(GO) run -exec 'env -u GOGC -u GOMEMLIMIT' $(QUICK) -ldflags "$(LDFLAGS) -s -w" ./cmd/tidemark \
 	    demo --for $(or $(FOR),30s)
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/connector"
@@ -73,7 +72,8 @@ func (c *child) kill() {
 // killedSending runs the connector until it has sent something and a time more, and kills it.
 func (r *rig) killedSending(d time.Duration) {
 	r.t.Helper()
-	before := r.end(tableTopic)
+	admin := r.admin()
+	before := r.end(admin, tableTopic)
 	c := r.child()
 	r.until("something is sent", func() bool {
 		select {
@@ -81,21 +81,16 @@ func (r *rig) killedSending(d time.Duration) {
 			r.t.Fatalf("the connector ended by itself\nlog:\n%s", r.log.String())
 		default:
 		}
-		return r.end(tableTopic) > before
+		return r.end(admin, tableTopic) > before
 	})
 	time.Sleep(d)
 	c.kill()
 }
 
 // end is how many records a topic ever got, those of open transactions too.
-func (r *rig) end(topic string) (n int64) {
+func (r *rig) end(admin *kadm.Client, topic string) (n int64) {
 	r.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(r.addrs()...))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(r.t.Context(), topic)
+	ends, err := admin.ListEndOffsets(r.t.Context(), topic)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connector/snapshot"
+	"github.com/tidemark-cdc/tidemark/connector/source"
 	"github.com/tidemark-cdc/tidemark/envelope"
 	"github.com/tidemark-cdc/tidemark/internal/fault"
 	"github.com/tidemark-cdc/tidemark/internal/pgdial"
@@ -361,7 +362,7 @@ func stateName(rel *schema.Relation) string {
 		if !strings.ContainsAny(name, `."`) {
 			return name
 		}
-		return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+		return source.QuoteIdent(name)
 	}
 	return quote(rel.Namespace) + "." + quote(rel.Name)
 }

@@ -49,10 +49,9 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 // Overwritten reports whether somebody has written a record of our key after our own last one. Only
 // a broker without transactions lets that happen: with them the writer's next Save is refused.
 func (s *Store) Overwritten(ctx context.Context) (bool, error) {
-	s.mu.Lock()
-	plain, from := s.plain, s.written
-	s.mu.Unlock()
-	if !plain || from == 0 {
+	s.mu.Lock() // a Save of ours meanwhile would be taken for somebody's
+	defer s.mu.Unlock()
+	if !s.plain || s.written == 0 {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
@@ -61,7 +60,7 @@ func (s *Store) Overwritten(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, s.brokerFault("asking for its end", err)
 	}
-	_, found, err := s.newest(ctx, from, end)
+	_, found, err := s.newest(ctx, s.written, end)
 	return found, err
 }
 

@@ -95,25 +95,30 @@ func (s *Store) create(ctx context.Context) error {
 }
 
 // awaitTopic waits until a topic that was just made is known to the broker that answers.
-func (s *Store) awaitTopic(ctx context.Context) (topicInfo, error) {
-	for {
-		info, err := s.describe(ctx)
-		if err == nil || !kerr.IsRetriable(err) && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-			return info, err
-		}
-		if waitErr := sleep(ctx, pollInterval); waitErr != nil {
-			return info, fmt.Errorf("the new topic does not appear: %w", errors.Join(waitErr, err))
-		}
+func (s *Store) awaitTopic(ctx context.Context) (info topicInfo, err error) {
+	err = askWhile(ctx, kerr.IsRetriable, func() (err error) {
+		info, err = s.describe(ctx)
+		return err
+	})
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("the new topic does not appear: %w", errors.Join(ctx.Err(), err))
 	}
+	return info, err
 }
 
 // known asks again while the broker that answers does not know the topic, at most knownWithin.
 func known(ctx context.Context, ask func() error) error {
-	until := time.Now().Add(knownWithin)
+	ctx, cancel := context.WithTimeout(ctx, knownWithin)
+	defer cancel()
+	return askWhile(ctx, func(err error) bool {
+		return errors.Is(err, kerr.UnknownTopicOrPartition)
+	}, ask)
+}
+
+// askWhile asks again while again says so of the answer's error, until ctx ends.
+func askWhile(ctx context.Context, again func(error) bool, ask func() error) error {
 	for {
-		err := ask()
-		if !errors.Is(err, kerr.UnknownTopicOrPartition) || time.Now().After(until) ||
-			sleep(ctx, pollInterval) != nil {
+		if err := ask(); err == nil || !again(err) || sleep(ctx, pollInterval) != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func (t *topic) count() int { return int(t.partitions.Load()) }
 
 // Bounds of waiting for brokers to know a topic that was just created.
 const (
-	createdWithin = 10 * time.Second
+	createdWithin = 30 * time.Second
 	createdPoll   = 100 * time.Millisecond
 )
 

@@ -127,8 +127,11 @@ func (o *options) run(ctx context.Context) (err error) {
 	} else {
 		err = b.measure(ctx, o)
 	}
-	if ctx.Err() != nil {
-		return err
+	if ctx.Err() != nil || len(b.report.Figures) == 0 { // an earlier page is worth more
+		return errors.Join(err, b.failed)
+	}
+	if err != nil {
+		b.report.Failed = append(b.report.Failed, "what comes after these")
 	}
 	b.report.LoadAfter = load()
 	return errors.Join(err, b.failed, b.write(o))
