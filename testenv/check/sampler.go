@@ -64,6 +64,7 @@ type sample struct {
 	flushed   uint64
 	written   uint64 // the stored position, its transaction's marker perhaps still on the way
 	committed uint64
+	fell      []fall // every record that stored less than the one before it since the last look
 	epoch     int64
 	confirmed uint64
 }
@@ -104,7 +105,7 @@ func (s *Sampler) Pause(paused bool) {
 	s.paused, s.resumed = paused, time.Now()
 }
 
-// Stop ends the looking, and returns how many looks saw at least two positions, and what was wrong.
+// Stop looks once more, ends, and returns how many looks saw at least two positions, and what was wrong.
 func (s *Sampler) Stop() (samples int, found []Violation) {
 	s.cancel()
 	<-s.done
@@ -117,14 +118,14 @@ func (s *Sampler) run(ctx context.Context) {
 	defer s.dropConn()
 	tick := time.NewTicker(s.o.Every)
 	defer tick.Stop()
-	for {
+	for last := false; !last; {
 		select {
 		case <-ctx.Done():
-			return
+			last = true
 		case <-tick.C:
 		}
 		// A look that hangs at a server that is down must not keep the next ones.
-		look, cancel := context.WithTimeout(ctx, 3*time.Second)
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 		s.judge(s.look(look))
 		cancel()
 	}
@@ -137,6 +138,7 @@ func (s *Sampler) look(ctx context.Context) sample {
 		x.written, _ = storedLSN(s.stored.written)
 		x.committed, x.epoch = storedLSN(s.stored.committed)
 	}
+	x.fell = s.stored.takeFell()
 	x.confirmed = s.confirmed(ctx)
 	return x
 }
@@ -228,6 +230,9 @@ func lsnText(n uint64) string { return fmt.Sprintf("%X/%X", n>>32, uint32(n)) }
 func (s *Sampler) judge(x sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, f := range x.fell {
+		s.report.fail(Positions, "stored fell from %s to %s", lsnText(f.was), lsnText(f.is))
+	}
 	known := 0
 	for _, n := range []uint64{x.flushed, x.written, x.confirmed} {
 		if n != 0 {
@@ -252,16 +257,13 @@ func (s *Sampler) judge(x sample) {
 }
 
 func (s *Sampler) judgeFalls(x sample) {
-	fell := func(what string, was, is uint64) {
-		if is != 0 && is < was {
-			s.report.fail(Positions, "%s fell from %s to %s", what, lsnText(was), lsnText(is))
-		}
-	}
 	if x.flushed != 0 && x.flushed < s.last.flushed && s.crashed {
 		s.last.flushed, s.crashed = x.flushed, false
 	}
-	fell("flushed", s.last.flushed, x.flushed)
-	fell("stored", s.last.committed, x.committed)
+	if x.flushed != 0 && x.flushed < s.last.flushed {
+		s.report.fail(Positions, "flushed fell from %s to %s", lsnText(s.last.flushed),
+			lsnText(x.flushed))
+	}
 	if s.doubt != nil {
 		switch {
 		case x.epoch > s.doubt.epoch:
@@ -290,7 +292,6 @@ func (s *Sampler) keep(x sample) {
 		from uint64
 	}{
 		{&s.last.flushed, x.flushed},
-		{&s.last.committed, x.committed},
 		{&s.last.confirmed, x.confirmed},
 	} {
 		if p.from != 0 {

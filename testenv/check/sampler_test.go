@@ -3,6 +3,8 @@ package check
 import (
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 func TestPositions(t *testing.T) {
@@ -35,7 +37,7 @@ func TestPositions(t *testing.T) {
 			ordinary, {flushed: 9, written: 20, committed: 20, epoch: 1, confirmed: 30},
 		}, crash: true},
 		"stored falls": {looks: []look{
-			ordinary, {flushed: 10, written: 19, committed: 19, epoch: 1, confirmed: 30},
+			ordinary, {flushed: 10, written: 20, committed: 20, epoch: 1, confirmed: 30, fell: []fall{{20, 19}}},
 		}, fails: true},
 		"confirmed falls within a session": {looks: []look{
 			ordinary,
@@ -89,5 +91,22 @@ func TestStoredMayBeSeenBeforeConfirmedInExactlyOnceMode(t *testing.T) {
 	s.judge(look)
 	if s.report.OK() {
 		t.Error("the slot was told what is not confirmed, and nobody says so")
+	}
+}
+
+// A record that stores less and is soon written over is seen too, though no look falls into its time.
+func TestARecordThatFallsBetweenTwoLooksIsSeen(t *testing.T) {
+	s := newStoredReader(nil, "offsets", "key")
+	for offset, value := range []string{
+		`{"lsn":20}`, `{"lsn":20}`, `{"lsn":19}`, `{"note":"no position"}`, `{"lsn":30}`,
+	} {
+		s.take(&kgo.Record{Key: []byte("key"), Value: []byte(value), Offset: int64(offset)})
+	}
+	s.take(&kgo.Record{Key: []byte("another"), Value: []byte(`{"lsn":1}`), Offset: 5})
+	if fell := s.takeFell(); len(fell) != 1 || fell[0] != (fall{was: 20, is: 19}) {
+		t.Errorf("%v fell, want the one from 20 to 19", fell)
+	}
+	if again := s.takeFell(); again != nil {
+		t.Errorf("%v is told twice", again)
 	}
 }

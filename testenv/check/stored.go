@@ -26,7 +26,11 @@ type storedReader struct {
 	open      map[int64][]byte // by producer id: what its open transaction has written
 	written   []byte
 	committed []byte
+	fell      []fall // since somebody took them: a look sees the newest record only
 }
+
+// fall is a record that stores less than the one before it.
+type fall struct{ was, is uint64 }
 
 func newStoredReader(brokers []string, topic, key string) *storedReader {
 	return &storedReader{
@@ -92,7 +96,7 @@ func (s *storedReader) take(r *kgo.Record) {
 		value, had := s.open[r.ProducerID]
 		delete(s.open, r.ProducerID)
 		if had && len(r.Key) >= 4 && binary.BigEndian.Uint16(r.Key[2:]) == 1 {
-			s.committed = value
+			s.commit(value)
 		} else if had {
 			s.written = s.committed
 		}
@@ -100,6 +104,22 @@ func (s *storedReader) take(r *kgo.Record) {
 	case r.Attrs.IsTransactional():
 		s.open[r.ProducerID], s.written = r.Value, r.Value
 	default:
-		s.committed, s.written = r.Value, r.Value
+		s.commit(r.Value)
+		s.written = r.Value
 	}
+}
+
+func (s *storedReader) commit(value []byte) {
+	was, _ := storedLSN(s.committed)
+	if is, _ := storedLSN(value); is != 0 && is < was {
+		s.fell = append(s.fell, fall{was: was, is: is})
+	}
+	s.committed = value
+}
+
+// takeFell returns what fell since it was called last.
+func (s *storedReader) takeFell() []fall {
+	fell := s.fell
+	s.fell = nil
+	return fell
 }
