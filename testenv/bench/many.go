@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,7 +17,15 @@ const (
 
 // tables measures what captured tables cost at the start and in memory: a row of each waits in the
 // slot, so that each has its topic, its schemas and its compiled encoder in the end.
-func (b *bench) tables(ctx context.Context, on servers, n int) error {
+//
+// The registry is a process of its own: the one in this process holds each schema against every other.
+func (b *bench) tables(ctx context.Context, on servers, n int) (err error) {
+	registry, err := testenv.StartRegistry(ctx, testenv.RegistryOptions{HeapMB: 1024})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, registry.Close()) }()
+	on.registry = registry.URL
 	if n == 0 {
 		n = manyTables
 	}
@@ -100,7 +109,7 @@ func (b *bench) tablesOf(ctx context.Context, on servers, n int) (r run, err err
 
 // confirmed waits until the server knows that everything that waited was taken.
 func (b *bench) confirmed(ctx context.Context, p prepared, running *testenv.Program) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	sql := fmt.Sprintf("SELECT (confirmed_flush_lsn > '%s')::text FROM pg_replication_slots "+
 		"WHERE slot_name = '%s'", p.end, p.slot)
