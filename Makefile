@@ -55,7 +55,7 @@ soak: ## Workload and random faults for SOAK (default 1h), both modes (SOAK_MODE
 	@$(GO) run ./testenv/soak -for $(or $(SOAK),1h) -mode $(or $(SOAK_MODE),both) \
 	  -seed $(or $(SOAK_SEED),0) $(if $(SOAK_OUT),-markdown $(SOAK_OUT))
 
-bench-peer: ## Debezium on the same slots beside it; writes docs/benchmarks-peer.md (20 minutes, Java)
+bench-peer: ## Debezium on the same slots beside it; writes docs/benchmarks-peer.md (30 minutes, Java)
 	@$(GO) run ./testenv/bench -peer -json docs/benchmarks-peer.json \
 		-markdown docs/benchmarks-peer.md
 

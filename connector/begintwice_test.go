@@ -118,7 +118,7 @@ func TestAnIntentThatIsNotThereMakesNothing(t *testing.T) {
 	r.caughtUp(run)
 	r.clean(run)
 	log := r.log.String()
-	missed := strings.Index(log, "does not hold the intent")
+	missed := strings.Index(log, "does not hold at offset")
 	if made := strings.Index(log, "slot created"); missed < 0 || made < missed {
 		t.Errorf("the intent was missed at %d, the slot made at %d of\n%s", missed, made, log)
 	}

@@ -46,8 +46,8 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) (again bool
 	}.Make()
 }
 
-// intend stores that slot and publication are about to be made, and reads it back before they are:
-// a slot of ours without a record would stop every later start.
+// intend stores that slot and publication are about to be made: a slot of ours without a record would
+// stop every later start.
 func (s *session) intend(ctx context.Context, in *offsets.StartInput) error {
 	if in.Stored != nil {
 		s.record = *in.Stored
@@ -63,17 +63,7 @@ func (s *session) intend(ctx context.Context, in *offsets.StartInput) error {
 		return err
 	}
 	crashPoint("intent-stored")
-	stored, err := s.offsets.Load(ctx)
-	if err != nil {
-		return err
-	}
-	same, err := offsets.SameRecord(stored, &s.record)
-	if err == nil && !same {
-		err = fault.New(fault.BrokerUnreachable, "the offsets topic does not hold the intent to begin "+
-			"that the brokers have confirmed").With("another record, or none", "the intent",
-			"nothing, unless it comes again: see that only one process runs this connector")
-	}
-	return err
+	return nil
 }
 
 // sayWhatSlotWaitsFor names open transactions every ten seconds. On an idle standby it is a record of

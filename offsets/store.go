@@ -90,6 +90,7 @@ type Store struct {
 	plain    bool        // the broker has no transactions
 	written  int64       // plain: the offset after our own last record's; 0: none yet
 	begun    producerID  // as what it began
+	proven   bool        // a record of this producer was committed and read back
 }
 
 // RecordKey returns the key of a connector's record, byte for byte as Kafka Connect writes it.
@@ -232,8 +233,8 @@ func (s *Store) initialise(ctx context.Context, producer *kgo.Client) error {
 
 var errNoTransactions = errors.New("the broker does not know transactions")
 
-// Save writes the record in one transaction and waits until the broker has committed it. When it
-// fails the store is not fenced any more, and what is stored is not known (see ErrFenced,
+// Save writes the record in one transaction and waits until the broker has committed it; the first
+// one after Fence is read back before anybody relies on it. When it fails the store is not fenced any more, and what is stored is not known (see ErrFenced,
 // ErrUnknownOutcome and ErrNotFenced); it never tries again by itself.
 func (s *Store) Save(ctx context.Context, r Record) error {
 	value, err := r.Marshal()
@@ -280,9 +281,10 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 	}
 	err := s.produce(ctx, record)
 	if err == nil {
-		// The client asks for it before EndTransaction: a record's promise is kept before the client
-		// is done with the answer.
-		err = s.producer.Flush(ctx)
+		// Nothing is left to abort. It takes the lock under which the client sends a topic's first
+		// records before it remembers that the topic is its own (storePartitionsUpdate, kgo 1.22);
+		// until then EndTransaction finds nothing to commit, aborts and returns nil.
+		err = s.producer.AbortBufferedRecords(ctx)
 	}
 	if err != nil {
 		return s.writeFault("storing a position", err)
@@ -294,7 +296,11 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 	switch {
 	case err == nil:
 		s.open = false
-		return nil
+		if !s.proven {
+			err = s.readBack(ctx, record)
+			s.proven = err == nil
+		}
+		return err
 	case isFenced(err), errors.Is(err, kerr.OperationNotAttempted):
 		return s.writeFault("committing a position", err)
 	}
@@ -320,7 +326,7 @@ func (s *Store) dropProducer() {
 	if s.producer != nil && s.data == nil {
 		s.producer.Close()
 	}
-	s.producer, s.data, s.open, s.plain, s.written = nil, nil, false, false, 0
+	s.producer, s.data, s.open, s.plain, s.written, s.proven = nil, nil, false, false, 0, false
 }
 
 // isFenced reports whether the broker knows a newer writer under our transactional id, or ended

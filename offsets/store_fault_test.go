@@ -273,3 +273,40 @@ func TestF26StoreBrokersHearOfTheTopicLater(t *testing.T) {
 	mustSave(t, s, position(10))
 	wantLoad(t, s, 10)
 }
+
+// A broker, or a client, that turns the first commit into an abort and says that all is well: the
+// store has read the record back, and whoever saved is not told that it is stored.
+func TestStoreReadsItsFirstRecordBack(t *testing.T) {
+	for name, save := range map[string]func(*Store) error{
+		"Save":  func(s *Store) error { return s.Save(t.Context(), position(10)) },
+		"Reset": func(s *Store) error { return s.Reset(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			s := fenced(t, c)
+			var lied atomic.Bool
+			c.ControlKey(int16(kmsg.EndTxn), func(k kmsg.Request) (kmsg.Response, error, bool) {
+				if lied.CompareAndSwap(false, true) {
+					k.(*kmsg.EndTxnRequest).Commit = false
+				}
+				return nil, nil, false
+			})
+			err := save(s)
+			if !fault.Has(err, fault.BrokerUnreachable) ||
+				!strings.Contains(err.Error(), "does not hold at offset") {
+				t.Fatalf("the record is not there, and the store says %v", err)
+			}
+			if err := s.Save(t.Context(), position(10)); !errors.Is(err, ErrNotFenced) {
+				t.Errorf("the producer is used again: %v", err)
+			}
+			if err := s.Fence(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			mustSave(t, s, position(11))
+			r, err := s.Load(t.Context())
+			if err != nil || r.LSN != 11 {
+				t.Errorf("afterwards the topic has %v, %v", r, err)
+			}
+		})
+	}
+}

@@ -46,6 +46,24 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 	return UnmarshalRecord(value)
 }
 
+// readBack holds what the topic has at a record's offset against the record that we have committed.
+func (s *Store) readBack(ctx context.Context, record *kgo.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
+	defer cancel()
+	stable, err := s.stableAt(ctx, record.Offset+1)
+	if err != nil {
+		return err
+	}
+	value, found, err := s.newest(ctx, record.Offset, min(stable, record.Offset+1))
+	if err == nil && (!found || !bytes.Equal(value, record.Value)) {
+		err = fault.New(fault.BrokerUnreachable, fmt.Sprintf("offsets topic %s does not hold at offset %d "+
+			"the record that its broker has confirmed", s.opts.Topic, record.Offset)).With(
+			"another record, or none", "the record", "nothing, unless it comes again: see that only "+
+				"one process runs connector "+s.opts.Connector)
+	}
+	return err
+}
+
 // Overwritten reports whether somebody has written a record of our key after our own last one. Only
 // a broker without transactions lets that happen: with them the writer's next Save is refused.
 func (s *Store) Overwritten(ctx context.Context) (bool, error) {
@@ -169,6 +187,9 @@ func (s *Store) fetch(ctx context.Context, where place, offset int64) (kgo.Fetch
 	return fp, next, fp.Err
 }
 
+// sayAfter is how long a transaction may stay open before the log tells that we wait for it.
+const sayAfter = time.Second
+
 // stableEnd returns the high watermark, once the last stable offset has reached it.
 func (s *Store) stableEnd(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
@@ -177,6 +198,11 @@ func (s *Store) stableEnd(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, s.brokerFault("asking for its end", err)
 	}
+	return s.stableAt(ctx, end)
+}
+
+// stableAt returns the last stable offset, once it has reached end.
+func (s *Store) stableAt(ctx context.Context, end int64) (int64, error) {
 	waiting := false
 	began := time.Now()
 	// Asked before the offset: what we had committed earlier is then below it. Between the end of a
@@ -188,7 +214,7 @@ func (s *Store) stableEnd(ctx context.Context) (int64, error) {
 		if err == nil && (stable >= end || own) {
 			return stable, nil
 		}
-		if err == nil && !waiting {
+		if err == nil && !waiting && time.Since(began) >= sayAfter {
 			waiting = true
 			s.log.Warn("waiting for an open transaction on the offsets topic", "stable", stable,
 				"end", end, "at_most", s.opts.ReadTimeout)
