@@ -33,8 +33,9 @@ type SamplerOptions struct {
 }
 
 // A Sampler looks at the positions all the time, in the order flushed, stored, confirmed, and
-// demands flushed <= stored <= confirmed at each look, and that none falls. Looked at in this
-// order, none of them can be ahead of the next by the time that passes between the looks.
+// demands flushed <= stored <= confirmed at each look, and that none falls; of what is stored it
+// judges every record since the last look, also what was written over soon. Looked at in this order,
+// none of them can be ahead of the next by the time that passes between the looks.
 //
 // What cannot be had at a look (a server that is down, a connector that was killed) is left out of
 // it. The confirmed position is a session's: it may begin lower in the next one, which the
