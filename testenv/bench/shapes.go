@@ -57,11 +57,11 @@ const wideInsert = `INSERT INTO %[1]s SELECT i, repeat(md5(i::text), 15),
 var shapes = []shape{
 	{
 		name: "stream", what: "8 columns, 140 bytes, 1 000 rows a transaction",
-		table: ordinary, insert: ordinaryInsert, perTx: 1000, rows: 1_000_000, quick: 400_000,
+		table: ordinary, insert: ordinaryInsert, perTx: 1000, rows: 1_000_000, quick: 250_000,
 	},
 	{
 		name: "single", what: "the same, one row a transaction",
-		table: ordinary, insert: ordinaryInsert, perTx: 1, rows: 300_000, quick: 100_000,
+		table: ordinary, insert: ordinaryInsert, perTx: 1, rows: 300_000, quick: 60_000,
 	},
 	{
 		name: "wide", what: "rows of 2 KB, 100 a transaction",

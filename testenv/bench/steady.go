@@ -231,7 +231,7 @@ func (b *bench) withBroker(ctx context.Context, o *options) (err error) {
 	}
 	s, rows := shapeOf("stream"), 5_000_000
 	if b.quick {
-		rows = 1_000_000
+		rows = 500_000
 	}
 	if o.rows > 0 {
 		rows = o.rows
