@@ -46,8 +46,8 @@ func (s *session) create(ctx context.Context, in offsets.StartInput) (again bool
 	}.Make()
 }
 
-// intend stores that slot and publication are about to be made: a slot of ours without a record would
-// stop every later start.
+// intend stores that slot and publication are about to be made: a slot of ours without a record
+// would stop every later start.
 func (s *session) intend(ctx context.Context, in *offsets.StartInput) error {
 	if in.Stored != nil {
 		s.record = *in.Stored

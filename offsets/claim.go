@@ -107,7 +107,7 @@ func Look(once func() (Decision, StartInput, error)) (Decision, StartInput, erro
 		}
 		if before != nil && (before.Slot == nil) == (in.Slot == nil) &&
 			(in.Slot == nil || before.Slot.ConfirmedFlush == in.Slot.ConfirmedFlush) {
-			same, err := SameRecord(before.Stored, in.Stored)
+			same, err := sameRecord(before.Stored, in.Stored)
 			if same || err != nil {
 				return d, in, err
 			}

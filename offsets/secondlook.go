@@ -16,7 +16,7 @@ func SecondLook(first, second *StartInput, start LSN) (string, error) {
 	if second.Slot == nil || first.Slot == nil {
 		return "the slot is gone", nil
 	}
-	same, err := SameRecord(first.Stored, second.Stored)
+	same, err := sameRecord(first.Stored, second.Stored)
 	if err != nil {
 		return "", err
 	}
@@ -37,8 +37,8 @@ func SecondLook(first, second *StartInput, start LSN) (string, error) {
 	return "", nil
 }
 
-// SameRecord reports whether two readings of the offsets record are one; nil is none.
-func SameRecord(a, b *Record) (bool, error) {
+// sameRecord reports whether two readings of the offsets record are one; nil is none.
+func sameRecord(a, b *Record) (bool, error) {
 	was, err := marshalOrNil(a)
 	if err != nil {
 		return false, err

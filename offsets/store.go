@@ -90,7 +90,7 @@ type Store struct {
 	plain    bool        // the broker has no transactions
 	written  int64       // plain: the offset after our own last record's; 0: none yet
 	begun    producerID  // as what it began
-	proven   bool        // a record of this producer was committed and read back
+	proven   bool        // a record of this producer was read back
 }
 
 // RecordKey returns the key of a connector's record, byte for byte as Kafka Connect writes it.
@@ -234,8 +234,9 @@ func (s *Store) initialise(ctx context.Context, producer *kgo.Client) error {
 var errNoTransactions = errors.New("the broker does not know transactions")
 
 // Save writes the record in one transaction and waits until the broker has committed it; the first
-// one after Fence is read back before anybody relies on it. When it fails the store is not fenced any more, and what is stored is not known (see ErrFenced,
-// ErrUnknownOutcome and ErrNotFenced); it never tries again by itself.
+// one after Fence is read back before anybody relies on it. When it fails the store is not fenced any
+// more, and what is stored is not known (see ErrFenced, ErrUnknownOutcome and ErrNotFenced); it never
+// tries again by itself.
 func (s *Store) Save(ctx context.Context, r Record) error {
 	value, err := r.Marshal()
 	if err != nil {
@@ -253,11 +254,16 @@ func (s *Store) write(ctx context.Context, value []byte) error {
 	if s.producer == nil {
 		return fault.Wrap(fault.Internal, "a position cannot be stored", ErrNotFenced)
 	}
+	record := &kgo.Record{
+		Topic: s.opts.Topic, Partition: s.partition, Key: s.key, Value: value,
+	}
 	err := s.flushData(ctx)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
-		defer cancel()
-		err = s.transact(ctx, value)
+		err = s.transact(ctx, record)
+	}
+	if err == nil && !s.proven {
+		err = s.readBack(ctx, record)
+		s.proven = err == nil
 	}
 	if err != nil {
 		s.dropProducer()
@@ -265,10 +271,9 @@ func (s *Store) write(ctx context.Context, value []byte) error {
 	return err
 }
 
-func (s *Store) transact(ctx context.Context, value []byte) error {
-	record := &kgo.Record{
-		Topic: s.opts.Topic, Partition: s.partition, Key: s.key, Value: value,
-	}
+func (s *Store) transact(ctx context.Context, record *kgo.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
+	defer cancel()
 	if s.plain {
 		err := s.produce(ctx, record)
 		if err == nil {
@@ -296,11 +301,7 @@ func (s *Store) transact(ctx context.Context, value []byte) error {
 	switch {
 	case err == nil:
 		s.open = false
-		if !s.proven {
-			err = s.readBack(ctx, record)
-			s.proven = err == nil
-		}
-		return err
+		return nil
 	case isFenced(err), errors.Is(err, kerr.OperationNotAttempted):
 		return s.writeFault("committing a position", err)
 	}

@@ -91,8 +91,9 @@ func TestF34StoreCommitIsLost(t *testing.T) {
 	wantLoad(t, s, 10)
 }
 
-// Without transactions a position is a plain record: it is stored and read, and no writer is fenced.
-func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
+// withoutTransactions is a broker that does not know them.
+func withoutTransactions(t *testing.T) *kfake.Cluster {
+	t.Helper()
 	c := newCluster(t)
 	transactional := map[int16]bool{
 		int16(kmsg.InitProducerID): true, int16(kmsg.AddPartitionsToTxn): true,
@@ -110,6 +111,12 @@ func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
 		})
 		return resp, nil, true
 	})
+	return c
+}
+
+// Without transactions a position is a plain record: it is stored and read, and no writer is fenced.
+func TestF39StoreOnABrokerWithoutTransactions(t *testing.T) {
+	c := withoutTransactions(t)
 	s := fenced(t, c)
 	wantLoad(t, s, 0)
 	mustSave(t, s, position(10))
@@ -303,10 +310,39 @@ func TestStoreReadsItsFirstRecordBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustSave(t, s, position(11))
-			r, err := s.Load(t.Context())
-			if err != nil || r.LSN != 11 {
-				t.Errorf("afterwards the topic has %v, %v", r, err)
-			}
+			wantLoad(t, s, 11)
 		})
 	}
+}
+
+// The same without transactions: a broker confirms the first record at the place of another one.
+func TestF39StoreReadsItsFirstRecordBack(t *testing.T) {
+	c := withoutTransactions(t)
+	mustSave(t, fenced(t, c, func(o *StoreOptions) { o.Connector = "another" }), position(5))
+	s := fenced(t, c)
+	var lied atomic.Bool
+	c.ControlKey(int16(kmsg.Produce), func(k kmsg.Request) (kmsg.Response, error, bool) {
+		if !lied.CompareAndSwap(false, true) {
+			return nil, nil, false
+		}
+		req := k.(*kmsg.ProduceRequest)
+		resp := req.ResponseKind().(*kmsg.ProduceResponse)
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.TopicID = req.Topics[0].Topic, req.Topics[0].TopicID
+		partition := kmsg.NewProduceResponseTopicPartition()
+		partition.Partition = req.Topics[0].Partitions[0].Partition
+		topic.Partitions = append(topic.Partitions, partition)
+		resp.Topics = append(resp.Topics, topic)
+		return resp, nil, true
+	})
+	err := s.Save(t.Context(), position(10))
+	if !fault.Has(err, fault.BrokerUnreachable) ||
+		!strings.Contains(err.Error(), "does not hold at offset 0") {
+		t.Fatalf("the record is not there, and the store says %v", err)
+	}
+	if err := s.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustSave(t, s, position(11))
+	wantLoad(t, s, 11)
 }

@@ -46,7 +46,7 @@ func (s *Store) Load(ctx context.Context) (*Record, error) {
 	return UnmarshalRecord(value)
 }
 
-// readBack holds what the topic has at a record's offset against the record that we have committed.
+// readBack holds what the topic has at a record's offset against the record that was confirmed.
 func (s *Store) readBack(ctx context.Context, record *kgo.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
 	defer cancel()

@@ -18,7 +18,8 @@ const (
 // tables measures what captured tables cost at the start and in memory: a row of each waits in the
 // slot, so that each has its topic, its schemas and its compiled encoder in the end.
 //
-// The registry is a process of its own: the one in this process holds each schema against every other.
+// The registry is a process of its own: the one in this process holds each schema against every
+// other.
 func (b *bench) tables(ctx context.Context, on servers, n int) (err error) {
 	registry, err := testenv.StartRegistry(ctx, testenv.RegistryOptions{HeapMB: 1024})
 	if err != nil {

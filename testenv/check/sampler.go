@@ -106,7 +106,8 @@ func (s *Sampler) Pause(paused bool) {
 	s.paused, s.resumed = paused, time.Now()
 }
 
-// Stop looks once more, ends, and returns how many looks saw at least two positions, and what was wrong.
+// Stop looks once more and ends the looking. It returns how many looks saw at least two positions,
+// and what was wrong.
 func (s *Sampler) Stop() (samples int, found []Violation) {
 	s.cancel()
 	<-s.done
@@ -258,12 +259,12 @@ func (s *Sampler) judge(x sample) {
 }
 
 func (s *Sampler) judgeFalls(x sample) {
-	if x.flushed != 0 && x.flushed < s.last.flushed && s.crashed {
-		s.last.flushed, s.crashed = x.flushed, false
-	}
 	if x.flushed != 0 && x.flushed < s.last.flushed {
-		s.report.fail(Positions, "flushed fell from %s to %s", lsnText(s.last.flushed),
-			lsnText(x.flushed))
+		if !s.crashed {
+			s.report.fail(Positions, "flushed fell from %s to %s", lsnText(s.last.flushed),
+				lsnText(x.flushed))
+		}
+		s.crashed = false
 	}
 	if s.doubt != nil {
 		switch {
