@@ -316,7 +316,7 @@ func TestStoreReadsItsFirstRecordBack(t *testing.T) {
 }
 
 // The same without transactions: a broker confirms the first record at the place of another one.
-func TestF39StoreReadsItsFirstRecordBack(t *testing.T) {
+func TestStoreReadsItsFirstRecordBackWithoutTransactions(t *testing.T) {
 	c := withoutTransactions(t)
 	mustSave(t, fenced(t, c, func(o *StoreOptions) { o.Connector = "another" }), position(5))
 	s := fenced(t, c)
