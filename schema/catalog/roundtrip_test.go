@@ -5,14 +5,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"math"
 	"math/big"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/testenv/check"
 )
 
 // randomValues are expressions that the server makes a value of a type of, another in each row.
@@ -60,11 +61,13 @@ var randomValues = []struct{ typ, sql string }{
 }
 
 // The server makes random values; what another Avro library reads in the field is turned back into
-// text by code that shares nothing with the encoder, and is the server's own text.
+// text by code that shares nothing with the encoder, and is the server's own text. The values are the
+// same in every run (CONTRIBUTING.md says how to look at others).
 func TestRandomValuesComeBackAsTheirText(t *testing.T) {
 	const rows = 400
 	db := newDatabase(t, "18", hostile...)
 	db.run(prepare...)
+	db.run(seeded())
 	var columns, sql []string
 	for i, v := range randomValues {
 		columns, sql = append(columns, fmt.Sprintf("c%d %s", i, v.typ)), append(sql, v.sql)
@@ -94,6 +97,11 @@ func TestRandomValuesComeBackAsTheirText(t *testing.T) {
 	}
 }
 
+// seeded makes the server's random values those of one seed, between -1 and 1.
+func seeded() string {
+	return "SELECT setseed(" + cmp.Or(os.Getenv("TIDEMARK_VALUES_SEED"), "0.5") + ")"
+}
+
 // backToText is the text that PostgreSQL prints for an Avro value of a column, by its SQL type.
 func backToText(sql string, typ schema.Type, v any) string {
 	if element, ok := strings.CutSuffix(sql, "[]"); ok {
@@ -108,9 +116,9 @@ func backToText(sql string, typ schema.Type, v any) string {
 	case []byte:
 		return `\x` + hex.EncodeToString(v)
 	case float32:
-		return floatText(float64(v), 32, 6)
+		return check.FloatText(float64(v), 32)
 	case float64:
-		return floatText(v, 64, 15)
+		return check.FloatText(v, 64)
 	case *big.Rat:
 		if base == "money" {
 			return moneyText(v)
@@ -195,43 +203,6 @@ func dateText(days int64) string {
 		year, era = 1-year, " BC"
 	}
 	return fmt.Sprintf("%04d-%02d-%02d%s", year, month+1, days+1, era)
-}
-
-// floatText is the shortest text that is the number, with an exponent from limit digits on. A text
-// half way to the neighbour does not count for the server, whichever way its readers round.
-func floatText(v float64, bits, limit int) string {
-	text := strconv.FormatFloat(v, 'e', -1, bits)
-	mantissa, exponent, ok := strings.Cut(text, "e")
-	n, err := strconv.Atoi(exponent)
-	if !ok || err != nil {
-		return text // not finite
-	}
-	if halfWay(text, v, bits) {
-		_, digits, _ := strings.Cut(mantissa, ".")
-		text = strconv.FormatFloat(v, 'e', len(digits)+1, bits)
-	}
-	if n < -4 || n >= limit {
-		return text
-	}
-	return strconv.FormatFloat(v, 'f', -1, bits)
-}
-
-func halfWay(text string, v float64, bits int) bool {
-	shortest, _ := new(big.Rat).SetString(text)
-	for _, toward := range []float64{math.Inf(-1), math.Inf(1)} {
-		next := math.Nextafter(v, toward)
-		if bits == 32 {
-			next = float64(math.Nextafter32(float32(v), float32(toward)))
-		}
-		if math.IsInf(next, 0) {
-			continue
-		}
-		sum := new(big.Rat).Add(new(big.Rat).SetFloat64(v), new(big.Rat).SetFloat64(next))
-		if sum.Quo(sum, big.NewRat(2, 1)).Cmp(shortest) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func moneyText(v *big.Rat) string {

@@ -310,6 +310,7 @@ func (d *database) resolve(table string) []schema.Type {
 func TestServersAgreeOnRandomValues(t *testing.T) {
 	const rows = " FROM generate_series(1, 3000)"
 	db := newDatabase(t, "18")
+	db.run(seeded())
 	for _, c := range []struct {
 		column schema.Column
 		sql    string // the value, and the Avro number it is to be

@@ -2,7 +2,6 @@ package check
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -110,25 +109,5 @@ func TestARepeatMayFindAnotherValueInTheTable(t *testing.T) {
 	if first == content(event("RESELECTED", "old", "8")) ||
 		first == content(event("UNREPRESENTABLE", "", "7")) {
 		t.Error("another row has the same content")
-	}
-}
-
-// What psql prints for these, on every version since 12.
-func TestFloatsAreAsTheServerPrintsThem(t *testing.T) {
-	for want, v := range map[string]float64{
-		"0": 0, "-0": math.Copysign(0, -1), "10000000000": 1e10, "123456789012345": 123456789012345,
-		"1e+15": 1e15, "0.0001": 0.0001, "1e-05": 0.00001, "0.30000000000000004": 0.30000000000000004,
-		"NaN": math.NaN(), "Infinity": math.Inf(1), "-Infinity": math.Inf(-1), "1e+300": 1e300,
-	} {
-		if got := floatText(v, 64, 15); got != want {
-			t.Errorf("%s instead of %s", got, want)
-		}
-	}
-	for want, v := range map[string]float32{
-		"123456": 123456, "1e+06": 1e6, "1.234567e+06": 1234567, "0.33333334": 1.0 / 3,
-	} {
-		if got := floatText(float64(v), 32, 6); got != want {
-			t.Errorf("%s instead of %s", got, want)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package check
 import (
 	"encoding/hex"
 	"fmt"
-	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -58,9 +57,9 @@ func plainText(schema avro.Schema, value any) (string, error) {
 	case int64:
 		return strconv.FormatInt(v, 10), nil
 	case float32:
-		return floatText(float64(v), 32, 6), nil
+		return FloatText(float64(v), 32), nil
 	case float64:
-		return floatText(v, 64, 15), nil
+		return FloatText(v, 64), nil
 	case string:
 		return v, nil
 	case []byte:
@@ -75,23 +74,6 @@ func plainText(schema avro.Schema, value any) (string, error) {
 		return arrayText(schema, v)
 	}
 	return "", fmt.Errorf("a value of Go type %T has no text here", value)
-}
-
-// floatText prints the shortest digits that come back as v, as PostgreSQL does since version 12: with
-// an exponent below 0.0001 and from 10 to the power of digits on.
-func floatText(v float64, bits, digits int) string {
-	switch {
-	case math.IsNaN(v):
-		return "NaN"
-	case math.IsInf(v, 0):
-		return strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, bits), "+") + "inity"
-	}
-	text := strconv.FormatFloat(v, 'e', -1, bits)
-	exponent, err := strconv.Atoi(text[strings.IndexByte(text, 'e')+1:])
-	if err == nil && exponent >= -4 && exponent < digits {
-		text = strconv.FormatFloat(v, 'f', -1, bits)
-	}
-	return text
 }
 
 func logicalOf(schema avro.Schema) avro.LogicalSchema {
