@@ -3,11 +3,6 @@ SHELL := /bin/bash
 GO ?= go
 VERSION ?= $(shell git describe --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
-# The first start compiles everything: without optimisation and debug data, and with a compiler that
-# collects no garbage below 2 GiB, in 6/10 of the time. What unpacks PostgreSQL is optimised: it
-# saves 2.8 s of running.
-QUICK := -gcflags='all=-N -l -dwarf=false' -gcflags='github.com/xi2/xz=-dwarf=false'
-QUICKENV := GOGC=off GOMEMLIMIT=2GiB
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -18,9 +13,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | column -t -s'|'
 
 demo: ## A throwaway PostgreSQL, broker and connector: watch change events (needs only Go)
-	@$(QUICKENV) CGO_ENABLED=0 \
-	  $(GO) run -exec 'env -u GOGC -u GOMEMLIMIT' $(QUICK) -ldflags "$(LDFLAGS) -s -w" ./cmd/tidemark \
-	    demo --for $(or $(FOR),30s)
+	@GO="$(GO)" LDFLAGS="$(LDFLAGS)" bash testenv/demo.sh $(or $(FOR),30s)
 
 build: ## Build bin/tidemark
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tidemark ./cmd/tidemark

@@ -12,13 +12,13 @@
 //   - a small shell, the janitor, waits for the end of this process on a pipe, kills what still
 //     runs and removes the directories (rundir.go).
 //
-// Downloads are kept in a cache outside of the repository (cache.go), are checked by digest each
-// time they are used, and are needed once: a second run works without a network.
+// Downloads are kept in a cache outside of the repository (package download), are checked by digest
+// each time they are used, and are needed once: a second run works without a network.
 //
 // # Files
 //
 //	postgres.go          a PostgreSQL server: start, stop, kill, start again, settings
-//	postgres_fetch.go    its binaries; postgres_template.go, the data directory made once and copied
+//	postgres_template.go the data directory, made once and copied
 //	shared.go            one server a test process, a database a test; Main for TestMain
 //	broker_fake.go       broker in the process; registry_fake.go, registry in the process
 //	kafka.go             a real Apache Kafka; registry.go, a real schema registry; maven.go, their jars

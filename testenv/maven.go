@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tidemark-cdc/tidemark/testenv/download"
 )
 
 // A mavenArtifact is a set of files that Maven fetches: the jars of a server.
@@ -132,7 +134,7 @@ func (a mavenArtifact) fetch() (string, error) {
 	if dir := fetched.dirs[a.name]; dir != "" {
 		return dir, nil
 	}
-	dir, err := cachedTree("maven/"+a.name, a.runMaven)
+	dir, err := download.Tree("maven/"+a.name, a.runMaven)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", a.name, err)
 	}
@@ -169,7 +171,7 @@ func (a mavenArtifact) runMaven(dir string) error {
 	if err := unpackArchives(dir); err != nil {
 		return err
 	}
-	lines, err := digests(dir)
+	lines, err := download.Digests(dir)
 	if err != nil {
 		return err
 	}
@@ -207,5 +209,5 @@ func unpackGzip(path, dir string) error {
 	if err != nil {
 		return err
 	}
-	return unpack(plain, dir)
+	return download.Unpack(plain, dir)
 }

@@ -15,12 +15,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemark-cdc/tidemark/testenv/download"
 )
 
 // PostgresOptions say how a PostgreSQL server differs from the usual one. The zero value is
 // PostgreSQL 18 without TLS.
 type PostgresOptions struct {
-	Version  string            // major version, one of PostgresVersions; "" is "18"
+	Version  string            // major version, one of download.PostgresVersions; "" is "18"
 	Settings map[string]string // server settings, over those of postgresDefaults
 	Fsync    bool              // for tests that kill the server and want its promises kept
 	TLS      bool              // TCP connections must use TLS
@@ -56,7 +58,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if o.Version == "" {
 		o.Version = "18"
 	}
-	binDir, err := postgresBinaries(o.Version)
+	binDir, err := download.Postgres(o.Version)
 	if err != nil {
 		return nil, err
 	}

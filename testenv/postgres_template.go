@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/tidemark-cdc/tidemark/testenv/download"
 )
 
 // initdbArguments make the template; a change of them needs a change of templateRevision.
@@ -73,13 +75,13 @@ func postgresTemplate(major, binDir string) (string, error) {
 	if dir := templates.dirs[major]; dir != "" {
 		return dir, nil
 	}
-	name := fmt.Sprintf("template/%s-%s-%s-uid%d-%s", postgresReleases[major].version,
+	name := fmt.Sprintf("template/%s-%s-%s-uid%d-%s", download.PostgresRelease(major),
 		runtime.GOOS, runtime.GOARCH, os.Geteuid(), templateRevision)
 	args := initdbArguments
 	if major >= "16" {
 		args = append(slices.Clone(args), cheapPasswords...)
 	}
-	dir, err := cachedTree(name, func(dir string) error { return runInitdb(binDir, dir, args) })
+	dir, err := download.Tree(name, func(dir string) error { return runInitdb(binDir, dir, args) })
 	if err != nil {
 		return "", fmt.Errorf("template of PostgreSQL %s: %w", major, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tidemark-cdc/tidemark/testenv"
+	"github.com/tidemark-cdc/tidemark/testenv/download"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -79,7 +80,7 @@ func TestAllVersions(t *testing.T) {
 	if os.Getenv("TIDEMARK_TEST_ALL") == "" {
 		t.Skip("TIDEMARK_TEST_ALL is not set: PostgreSQL 18 alone")
 	}
-	for _, version := range testenv.PostgresVersions() {
+	for _, version := range download.PostgresVersions() {
 		t.Run(version, func(t *testing.T) {
 			p := start(t, testenv.PostgresOptions{Version: version})
 			standby, err := testenv.StartStandby(t.Context(), p, testenv.PostgresOptions{})

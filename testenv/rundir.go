@@ -10,6 +10,8 @@ import (
 	"sort"
 	"sync"
 	"syscall"
+
+	"github.com/tidemark-cdc/tidemark/testenv/download"
 )
 
 // runDirs are the directories of the servers of this process, and the janitor that removes them
@@ -78,7 +80,7 @@ func newRunDir(kind string) (string, error) {
 
 // tempBase is the temporary directory, or /tmp where the servers' user could not enter that one.
 func tempBase() string {
-	if dir := os.TempDir(); os.Geteuid() != 0 || othersCanEnter(dir) {
+	if dir := os.TempDir(); os.Geteuid() != 0 || download.OthersCanEnter(dir) {
 		return dir
 	}
 	return "/tmp"

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/config"
 	"github.com/tidemark-cdc/tidemark/testenv"
 	"github.com/tidemark-cdc/tidemark/testenv/avrocompat"
+	"github.com/tidemark-cdc/tidemark/testenv/download"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -260,7 +261,7 @@ func TestNothingAnswers(t *testing.T) {
 }
 
 func TestAllVersionsCanBeChecked(t *testing.T) {
-	for _, version := range testenv.PostgresVersions() {
+	for _, version := range download.PostgresVersions() {
 		t.Run(version, func(t *testing.T) {
 			w := newWorld(t, testenv.SharedPostgres(t, version), testenv.FakeBrokerOptions{})
 			w.exec(t, `CREATE TABLE orders (id int PRIMARY KEY, t text)`,

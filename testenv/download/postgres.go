@@ -1,4 +1,4 @@
-package testenv
+package download
 
 import (
 	"archive/zip"
@@ -36,7 +36,7 @@ var postgresReleases = map[string]postgresRelease{
 	"18": {"18.4.0", "a5bd167846d36838e24bf43afe0b89e4bee5deab88b300e8bb796bf8f5ac08b2"},
 }
 
-// PostgresVersions lists the major versions that StartPostgres takes, oldest first.
+// PostgresVersions lists the major versions that there are, oldest first.
 func PostgresVersions() []string {
 	versions := make([]string, 0, len(postgresReleases))
 	for major := range postgresReleases {
@@ -52,8 +52,11 @@ var binaries struct {
 	dirs map[string]string
 }
 
-// postgresBinaries returns the directory with bin, lib and share of a major version.
-func postgresBinaries(major string) (string, error) {
+// PostgresRelease is the release that stands for a major version, such as 18.4.0.
+func PostgresRelease(major string) string { return postgresReleases[major].version }
+
+// Postgres returns the directory with bin, lib and share of a major version.
+func Postgres(major string) (string, error) {
 	release, ok := postgresReleases[major]
 	if !ok {
 		return "", fmt.Errorf("no PostgreSQL %q: have %s", major,
@@ -65,7 +68,7 @@ func postgresBinaries(major string) (string, error) {
 		return dir, nil
 	}
 	name := fmt.Sprintf("postgres/%s-%s-%s", release.version, runtime.GOOS, runtime.GOARCH)
-	dir, err := cachedTree(name, func(dir string) error { return fetchPostgres(release, dir) })
+	dir, err := Tree(name, func(dir string) error { return fetchPostgres(release, dir) })
 	if err != nil {
 		return "", fmt.Errorf("PostgreSQL %s: %w", release.version, err)
 	}
@@ -115,7 +118,7 @@ func fetchPostgres(release postgresRelease, dir string) error {
 	if err != nil {
 		return err
 	}
-	return unpack(plain, dir)
+	return Unpack(plain, dir)
 }
 
 // postgresPlatform is this machine's name in the addresses of the archives.

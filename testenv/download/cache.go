@@ -1,4 +1,7 @@
-package testenv
+// Package download keeps what the servers of testenv are made of in a cache outside of the repository:
+// PostgreSQL's binaries, the jars of Kafka and the registry, data directories. Everything in it is
+// checked by digest each time it is used, and fetched once: a second run works without a network.
+package download
 
 import (
 	"archive/tar"
@@ -21,10 +24,10 @@ import (
 // written last: a tree without it is an interrupted download, and is made again.
 const manifestName = "MANIFEST.sha256"
 
-// CacheDir returns the directory that downloads are kept in: TIDEMARK_CACHE where it is set;
+// Dir returns the directory that downloads are kept in: TIDEMARK_CACHE where it is set;
 // for root a directory that the unprivileged user of the servers can read too, since root's home
 // is closed to it; else the user's cache directory.
-func CacheDir() (string, error) {
+func Dir() (string, error) {
 	if dir := os.Getenv("TIDEMARK_CACHE"); dir != "" {
 		return filepath.Abs(dir)
 	}
@@ -38,11 +41,11 @@ func CacheDir() (string, error) {
 	return filepath.Join(base, "tidemark"), nil
 }
 
-// cachedTree returns the directory of the cache named name. It is filled by fill if it is not there
+// Tree returns the directory of the cache named name. It is filled by fill if it is not there
 // or if a file in it differs from its recorded digest. Processes that want the same tree
 // wait for each other.
-func cachedTree(name string, fill func(dir string) error) (string, error) {
-	root, err := CacheDir()
+func Tree(name string, fill func(dir string) error) (string, error) {
+	root, err := Dir()
 	if err != nil {
 		return "", err
 	}
@@ -87,15 +90,15 @@ func makeReadable(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if os.Geteuid() == 0 && !othersCanEnter(dir) {
+	if os.Geteuid() == 0 && !OthersCanEnter(dir) {
 		return fmt.Errorf("%s cannot be entered by the unprivileged user that the servers run as; "+
 			"set TIDEMARK_CACHE to a directory that every user can enter", dir)
 	}
 	return nil
 }
 
-// othersCanEnter reports whether dir and all its parents have the search permission for others.
-func othersCanEnter(dir string) bool {
+// OthersCanEnter reports whether dir and all its parents have the search permission for others.
+func OthersCanEnter(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
 		if err != nil || info.Mode()&0o001 == 0 {
@@ -121,8 +124,8 @@ func lockFile(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// digests returns the lines of the manifest of dir: digest, two spaces, path; sorted by path.
-func digests(dir string) ([]string, error) {
+// Digests returns the lines of the manifest of dir: digest, two spaces, path; sorted by path.
+func Digests(dir string) ([]string, error) {
 	var lines []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -154,7 +157,7 @@ func fileDigest(path string) (string, error) {
 }
 
 func writeManifest(dir string) error {
-	lines, err := digests(dir)
+	lines, err := Digests(dir)
 	if err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func verifyManifest(dir string) error {
 	if err != nil {
 		return err
 	}
-	got, err := digests(dir)
+	got, err := Digests(dir)
 	if err != nil {
 		return err
 	}
@@ -187,9 +190,9 @@ func verifyManifest(dir string) error {
 	return nil
 }
 
-// unpack writes the files and symbolic links of a tar archive into dir: readable by every user,
+// Unpack writes the files and symbolic links of a tar archive into dir: readable by every user,
 // executable where they are, whatever this process's umask is.
-func unpack(plain io.Reader, dir string) error {
+func Unpack(plain io.Reader, dir string) error {
 	root, err := os.OpenRoot(dir) // no entry leads out of it
 	if err != nil {
 		return err
