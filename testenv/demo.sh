@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # `make demo`: compiles the connector and starts it on servers of its own.
 #   testenv/demo.sh 30s
-# The first start compiles everything, the standard library too, in a minute of two cores. What it does
-# for that, with what each gave: docs/profile.md, "The first start".
+# The first start compiles everything, the standard library too. What is done to make it short, and what
+# each step gave: docs/profile.md, "The first start".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
