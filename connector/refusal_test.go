@@ -24,7 +24,7 @@ func (r *rig) streamedOnce() {
 
 func (r *rig) dropSlot() {
 	r.t.Helper()
-	r.exec("SELECT pg_drop_replication_slot('" + r.slot() + "')")
+	r.exec(testenv.DropSlot(r.slot()))
 }
 
 // nothingNew fails if a refused start has sent anything or touched the record.

@@ -170,6 +170,18 @@ func (p *Postgres) DropDatabase(ctx context.Context, name string) error {
 	return err
 }
 
+// DropSlot is the SQL that drops a slot as soon as nobody has it: the server keeps it active for a
+// moment after the connection that streamed from it was closed. After ten seconds the drop fails.
+func DropSlot(name string) string {
+	return fmt.Sprintf(`DO $$ BEGIN
+		FOR i IN 1..1000 LOOP
+			EXIT WHEN NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = %[1]s AND active);
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		PERFORM pg_drop_replication_slot(%[1]s);
+	END $$`, quoteLiteral(name))
+}
+
 // rollBackPrepared ends the prepared transactions of a database, from within it as the server
 // demands.
 func (p *Postgres) rollBackPrepared(ctx context.Context, name string) error {

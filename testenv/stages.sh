@@ -30,6 +30,7 @@ style() {
   if [ -n "$unformatted" ]; then
     echo "not formatted (make fmt):" && echo "$unformatted" && exit 1
   fi
+  bash -n testenv/demo.sh
   $GO vet ./...
   $GO run $GOLANGCI run ./...
   $GO mod tidy -diff

@@ -261,7 +261,7 @@ func TestTheWaysOutThatARefusalNames(t *testing.T) {
 	if status := s.start().stop(); status != 0 {
 		t.Fatalf("exit %d", status)
 	}
-	s.exec("SELECT pg_drop_replication_slot('s_"+s.db+"')", "INSERT INTO t VALUES (2, 'two')")
+	s.exec(testenv.DropSlot("s_"+s.db), "INSERT INTO t VALUES (2, 'two')")
 	refused := startProcess(t, "run", "-c", s.file)
 	status := refused.end()
 	says := refused.stderr.String()

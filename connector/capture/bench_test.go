@@ -91,8 +91,7 @@ func drainOnce(b *testing.B, pg *testenv.Postgres, name, slot, db string, rows i
 	if err := st.Close(ctx); err != nil {
 		b.Fatal(err)
 	}
-	drop := fmt.Sprintf("SELECT pg_drop_replication_slot('%s')", name)
-	if err := pg.Exec(ctx, db, drop); err != nil {
+	if err := pg.Exec(ctx, db, testenv.DropSlot(name)); err != nil {
 		b.Fatal(err)
 	}
 	b.StartTimer()

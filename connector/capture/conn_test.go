@@ -142,7 +142,7 @@ func TestStartRefusesWhatIsNotOurSlot(t *testing.T) {
 	other.slot()
 	physical := s.db.Name + "_p"
 	s.exec("SELECT pg_create_physical_replication_slot(" + quoteLiteral(physical) + ")")
-	t.Cleanup(func() { s.exec("SELECT pg_drop_replication_slot(" + quoteLiteral(physical) + ")") })
+	t.Cleanup(func() { s.exec(testenv.DropSlot(physical)) })
 	s.start(point)
 	for slot, want := range map[string]fault.Code{
 		"no_such_slot": fault.SlotMissing,

@@ -156,8 +156,7 @@ func TestF49F50K26Failover(t *testing.T) {
 		t.Errorf("%d of 101 rows", n)
 	}
 	r.clean(run)
-	drop := `SELECT pg_drop_replication_slot('` + r.slot() + `')`
-	r.exec(drop)
+	r.exec(testenv.DropSlot(r.slot()))
 	r.ends(r.start(), fault.SlotMissing, r.slot())
 	r.exec(`INSERT INTO t VALUES (102)`,
 		`SELECT pg_create_logical_replication_slot('`+r.slot()+`','pgoutput')`)
