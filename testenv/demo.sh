@@ -20,17 +20,16 @@ quick() {
   $GO build "${QUICK[@]}" internal/cpu 2>/dev/null || QUICK=("-gcflags=all=-N -l -dwarf=false")
 }
 
-export GOGC=off GOMEMLIMIT=2GiB # of the compiler, which so collects no garbage
-run() {
-  $GO run -exec 'env -u GOGC -u GOMEMLIMIT' "${QUICK[@]}" "$@"
-}
-
 quick
+export GOGC=off GOMEMLIMIT=2GiB # of the compiler, which so collects no garbage
+run=($GO run -exec 'env -u GOGC -u GOMEMLIMIT' "${QUICK[@]}")
+echo "Compiling (the first time for a minute of two cores, with downloads) ..."
 $GO mod download &
 $GO build "${QUICK[@]}" encoding/json archive/zip math/big
 wait $!
 # First what takes long and is waited for.
 $GO build "${QUICK[@]}" github.com/twmb/franz-go/pkg/kgo github.com/jackc/pgx/v5 \
   github.com/prometheus/client_golang/prometheus/promhttp ./testenv/download
-run -ldflags "-s -w" ./testenv/download/postgres 2>/dev/null &
-run -ldflags "${LDFLAGS:-} -s -w" ./cmd/tidemark demo --for "${1:-30s}"
+# Best effort: the demo fetches what is not there, and says what went wrong.
+"${run[@]}" -ldflags '-s -w' ./testenv/download/postgres 2>/dev/null &
+exec "${run[@]}" -ldflags "${LDFLAGS:-} -s -w" ./cmd/tidemark demo --for "${1:-30s}"

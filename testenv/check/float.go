@@ -24,7 +24,10 @@ func FloatText(v float64, bits int) string {
 	for digits := len(decimals) + 1; halfWay(text, v, bits); digits++ {
 		text = strconv.FormatFloat(v, 'e', digits, bits)
 	}
-	limit := map[int]int{32: 6, 64: 15}[bits]
+	limit := 15
+	if bits == 32 {
+		limit = 6
+	}
 	if n, err := strconv.Atoi(exponent); err == nil && n >= -4 && n < limit {
 		return strconv.FormatFloat(v, 'f', -1, bits)
 	}

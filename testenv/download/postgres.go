@@ -46,14 +46,14 @@ func PostgresVersions() []string {
 	return versions
 }
 
+// PostgresRelease is the release that stands for a major version, such as 18.4.0.
+func PostgresRelease(major string) string { return postgresReleases[major].version }
+
 // binaries remembers what this process has verified already: hashing takes a tenth of a second.
 var binaries struct {
 	sync.Mutex
 	dirs map[string]string
 }
-
-// PostgresRelease is the release that stands for a major version, such as 18.4.0.
-func PostgresRelease(major string) string { return postgresReleases[major].version }
 
 // Postgres returns the directory with bin, lib and share of a major version.
 func Postgres(major string) (string, error) {
